@@ -255,7 +255,8 @@ def sums_of(
     others = np.array([float(q) for _, q in law])
     rows = np.array([[float(x * q) for x, q in law], others, others])
     one = RatioLaw.of(rows, 0, 1e-15)
-    return ratio_sum([one, one], count, knots, Wanted(10.0, tail, log_value and (log_value, 0.0, 0.0, 0.0)), epochs)
+    wanted = Wanted(10.0, tail, log_value and (log_value, 0.0))
+    return [ratio_sum(one, one, side, count, knots, wanted, epochs) for side in Side]
 
 
 @pytest.mark.parametrize("knots, tail", [(3, 0.02), (12, 0.0), (4000, 0.0), (4000, 0.05)])

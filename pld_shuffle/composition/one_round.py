@@ -96,7 +96,8 @@ class OneRound:
             return False
         place = math.expm1(eps) * (1.0 - NEXT)
         pair = self._pair.near(place)
-        return any(_Asked(pair, rtol, delta).at(place, Side.UPPER) <= delta for rtol in (LOOK, self._rtol))
+        widths = (LOOK, math.sqrt(LOOK * self._rtol), self._rtol)
+        return any(_Asked(pair, rtol, delta).at(place, Side.UPPER) <= delta for rtol in widths)
 
     def _judged(self, found: Bounds, width: float) -> tuple[Bounds, float] | None:
         final = self._pair.pointwise and self._faintest == math.inf
@@ -196,9 +197,9 @@ def _steepness(place: float, shape: dict[float, float]) -> float:
     """How fast log delta falls with log epsilon at a place, from the next one."""
     if shape[place] <= 0.0:
         return math.inf
-    level = math.log(shape[place])
-    _, other = min((abs(math.log(value) - level), x) for x, value in shape.items() if x != place and value > 0.0)
-    return abs(math.log(shape[other]) - level) * place / abs(place - other)
+    level, eps = math.log(shape[place]), math.log1p(place)
+    fall, other = min((abs(math.log(value) - level), x) for x, value in shape.items() if x != place and value > 0.0)
+    return fall * eps / abs(eps - math.log1p(other))
 
 
 def _deviations(ratio: float) -> float:

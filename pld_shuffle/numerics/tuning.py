@@ -37,13 +37,11 @@ STEP_CELLS = (0.05, 0.02)  # deviations of noise in a cell of a step, for rough 
 STEP_RTOL = 2e-6  # of an integral over steps, at least: width against speed
 # Likelihood ratios of one round are summed, too: of so many steps or fewer, or where e^eps - 1 is more than so many
 # times its scale and the root of the steps: speed.
-SUMMED_STEPS = (20, 25.0)
+SUMMED_STEPS = (20, 5.0)
 # Knots of such a sum: for many values of one round, over the root of the number of doublings; at most; of a law at
 # least, and times scale over the distance of points that is asked for: width against speed.
-RATIO_KNOTS = (500.0, 4_800, 300, 36.0)
-# What one such value, and its loss, may err by, relative, and how much less the order with less loss counts (a
-# logarithm); and where that was not enough: width against speed.
-SUM_RTOL = ((4.5e-4, 4.5e-5, 3.5), (2e-4, 4e-5, 0.0))
+RATIO_KNOTS = (500.0, 5_400, 300, 36.0)
+SUM_RTOL = 22.0  # times what a profile may err by, may one such value: width against speed
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 SIZE_ZONE = 0.1  # relative width of cohort sizes among which pairs, and attacks, are compared once: speed
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width

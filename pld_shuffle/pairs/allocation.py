@@ -38,7 +38,7 @@ FARTHEST = 36.0  # deviations from any of the three points; beyond, masses under
 LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
-LOOSE, FINEST = 1e-4, 2e-6  # rtol of values that make do with few cells, or want more knots
+LOOSE = 1e-4  # rtol of values that make do with few cells, or with a sum for both orders
 CELL, CELLS = 0.004, 16.0  # width of a step's cells for one value; deviations in as many cells as knots, for a law
 LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
 MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
@@ -227,22 +227,23 @@ class HiddenStepPair(SlotPair):
     def _ratio(self) -> tuple[Steps, bool] | None:
         return self.law.steps.ratio if self.law.rate == SURE else None
 
-    def _sums(
-        self, truncated_mass: float, number: float, rtol: tuple[float, float, float] | None = None
-    ) -> tuple[dict[Side, RatioLaw], bool]:
-        """Laws of the product of all rounds' ratios, and whether the datasets are exchanged.
+    def _sum(
+        self, side: Side, truncated_mass: float, number: float, rtol: float | None = None
+    ) -> tuple[RatioLaw, bool]:
+        """The law of the product of all rounds' ratios, and whether the datasets are exchanged.
 
-        number : of knots, about; at most, where one value is asked for, and that to `rtol` (`Wanted`).
+        number : of knots, about; at most, where one value is asked for, and that to `rtol`.
         """
         assert self._ratio is not None
         steps, backward = self._ratio
         log_delta = math.log(max(truncated_mass, LEAST_TAIL) / MISSED_SHARE)
         top = int(backward and isinstance(steps, PairSteps))
         depth, tail = max(6.0, -2.0 * round(0.5 * log_delta)), _power(0.25 * truncated_mass / self.epochs)
-        wanted = Wanted(depth, tail / self.epochs, None if rtol is None else (log_delta, *rtol))
-        laws = _ratio_sums(steps, top, self.law.count, tail, round(number), wanted, self.epochs)
-        sides = [self.half or side for side in Side]
-        return dict(zip(Side, (laws[list(Side).index(side)] for side in sides), strict=True)), backward
+        wanted = Wanted(depth, tail / self.epochs)
+        if rtol is not None:  # a rough one serves both orders
+            above = None if rtol >= LOOSE else not backward
+            wanted = replace(wanted, one=(log_delta, SUM_RTOL * rtol), above=above)
+        return _ratio_sum(steps, top, side, self.law.count, tail, round(number), wanted, self.epochs), backward
 
     def _summed(self, expm1_eps: Array) -> bool:
         """Whether ratios are summed: contours are cheaper of many steps, and dear of few or where single ones count."""
@@ -257,10 +258,12 @@ class HiddenStepPair(SlotPair):
         if self._summed(expm1_eps):
             usual, largest, *_ = RATIO_KNOTS
             number = usual * math.sqrt(math.log2(2 * self.law.count * self.epochs))
-            one = (truncated_mass, largest, SUM_RTOL[int(rtol <= FINEST)])
-            laws, backward = self._sums(*one) if alone else self._sums(truncated_mass, number)
-            lower, upper = ([law.profile(side, x, backward) for x in expm1_eps.tolist()] for side, law in laws.items())
-            return Bounds(np.array(lower), np.minimum(1.0, upper))
+            wanted = (largest, rtol) if alone else (number, None)
+            ends = []
+            for side in Side:
+                law, backward = self._sum(self.half or side, truncated_mass, *wanted)
+                ends.append(np.array([law.profile(side, x, backward) for x in expm1_eps.tolist()]))
+            return Bounds(ends[0], np.minimum(1.0, ends[1]))
         near, cell = None, STEP_CELLS[int(rtol < LOOSE)]
         if rtol < LOOSE:
             near = None if self.place is None else (self.place, SHARES[0] * rtol)
@@ -278,8 +281,9 @@ class HiddenStepPair(SlotPair):
         _, most, least, each = RATIO_KNOTS
         number = min(max(each * self.scale / resolution.points[0], least), most)
         number = 2.0 ** (0.25 * math.ceil(4.0 * math.log2(number)))
-        laws, backward = self._sums(resolution.truncated_mass, number)
-        return [laws[side].atoms(side, backward, 0.1 * resolution.truncated_mass) for side in sides]
+        sums = [self._sum(self.half or side, resolution.truncated_mass, number) for side in sides]
+        tail = 0.1 * resolution.truncated_mass
+        return [law.atoms(side, backward, tail) for side, (law, backward) in zip(sides, sums, strict=True)]
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         """All rounds as one: the product of their likelihood ratios, where small ones are rare."""
@@ -312,18 +316,24 @@ class HiddenStepPair(SlotPair):
 # --- laws of one step ---------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=16)
-def _ratio_sums(
-    steps: Steps, top: int, count: int, tail: float, number: int, wanted: Wanted, epochs: int
-) -> list[RatioLaw]:
-    laws = []
-    for side in Side:
-        masses, error = steps.masses(side, tail, CELLS / number if wanted.one is None else CELL)
-        law = RatioLaw.of(masses, top, error)
-        if isinstance(steps, GaussianSteps):
-            law = (law.lifted() if side is Side.UPPER else law).settled(1.0, law.error)
-        laws.append(law)
-    return ratio_sum(laws, count, number, wanted, epochs)
+@lru_cache(maxsize=32)
+def _ratio_sum(
+    steps: Steps, top: int, side: Side, count: int, tail: float, number: int, wanted: Wanted, epochs: int
+) -> RatioLaw:
+    law, guide = (
+        _one_step(steps, top, one, tail, CELLS / number if wanted.one is None else CELL) for one in (side, Side.LOWER)
+    )
+    return ratio_sum(law, guide, side, count, number, wanted, epochs)
+
+
+@lru_cache(maxsize=8)
+def _one_step(steps: Steps, top: int, side: Side, tail: float, cell: float) -> RatioLaw:
+    """The likelihood ratio of one step."""
+    masses, error = steps.masses(side, tail, cell)
+    law = RatioLaw.of(masses, top, error)
+    if isinstance(steps, GaussianSteps):
+        law = (law.lifted() if side is Side.UPPER else law).settled(1.0, law.error)
+    return law
 
 
 @lru_cache(maxsize=64)

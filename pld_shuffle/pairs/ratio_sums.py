@@ -17,8 +17,8 @@ Values are centred, V = S - k. Rounding: masses to `error`, relative; values to 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from .pair import Atoms
 Array = NDArray[np.float64]
 
 FEW = 1024  # steps of a law whose errors would be counted often
-RUN = 64  # sums of one row in one cell that are added before they are added to the others
 FAR, NEAR, OCTAVES = 12.0, 121, 101  # deviations that are looked at evenly, and points there and beyond
 NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
@@ -40,9 +39,8 @@ LEAST = 1e-12  # of S/count; smaller ones have an infinite loss in one order, an
 STEEP = 0.2  # distance of logarithms of products that are looked at, at most
 Operation = tuple[int, int, bool]  # two laws, and whether they are multiplied; the result is the next law
 LAST = 4  # times as many knots has a law that nothing is added to: they cost little
-APART = 0.97  # an order of datasets has less loss, if so much
-FEWEST = 100  # knots where their number depends on what is wanted
-EVERYWHERE = (0.1, 0.25)  # of knots that go wherever the logarithm of a value changes: for one s, for all
+FEWEST = 250  # knots where their number depends on what is wanted
+EVERYWHERE = (0.1, 0.25)  # of knots that go wherever the logarithm of a value changes: for one s well, otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +121,7 @@ class RatioLaw:
         knots = np.concatenate(([low], knots[(knots > low) & (knots < high)], [high] if high > low else []))
         upper = side is Side.UPPER and knots.size > 1
         ends = knots if upper else np.append(knots[0], 0.5 * (knots[1:] + knots[:-1]))
-        mass, moment, longest = np.empty(knots.size), np.empty(knots.size), np.zeros(2)
+        mass, moment, longest = np.empty(knots.size), np.empty(knots.size), np.zeros(1)
         block = max(4, round(math.sqrt(0.5 * x.size)))  # rows, likewise
         _added(x, self.mass, y, other.mass, self is other, times, block, ends, mass, moment, longest)
         if upper:
@@ -132,7 +130,7 @@ class RatioLaw:
             mass[1:] += right
         held = mass > 0.0
         value = knots[held] if upper else ends[held] + moment[held] / mass[held]
-        terms = float(longest.sum()) + x.size / block
+        terms = float(longest[0]) + block + x.size / block
         depth = 3.0 * (terms + 16.0) * ROUNDOFF
         # Means are rounded like the widths of cells; here relative to what drifts are relative to.
         widths = np.diff(ends, append=high)
@@ -202,12 +200,13 @@ NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
 def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
     """Fill mass of sums or products, and their moment from its end, in cells that begin at `ends`.
 
-    same : y is x, and pairs are taken once. longest : the most sums in a run, up to RUN,
-    and the most runs of a block of rows in one cell.
+    same : y is x, and pairs are taken once. longest : the most sums of one row in one cell. These are added first, then
+    those of a block of rows, then the blocks.
     """
     m = ends.shape[0]
     n = y.shape[0]
-    some = np.zeros((m, 3))  # masses, moments and runs of a block
+    some = np.zeros(m)  # masses and moments of a block
+    lever = np.zeros(m)
     edge = np.full(m + 1, math.inf)
     for c in range(m):
         edge[c] = ends[c]
@@ -216,45 +215,41 @@ def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
     start = 0
     lowest = 0
     most = 0
-    runs = 0.0
     for i in range(x.shape[0]):
-        j = i if same else 0
+        begun = i if same else 0
         slope, shift = (x[i], 0.0) if times else (1.0, x[i])
-        value = slope * y[j] + shift
+        value = slope * y[begun] + shift
         while edge[start + 1] <= value:
             start += 1
         c = start
         if i % block == 0:
             lowest = start
         weight = 2.0 * p[i] if same else p[i]
-        total = -0.5 * q[j] if same else 0.0  # a pair of equals is there once
-        lever = total * (value - edge[c])
-        while j < n:
-            first = j
-            while j < n and j - first < RUN and value < edge[c + 1]:
-                total += q[j]
-                lever += q[j] * (value - edge[c])
-                j += 1
-                if j < n:
-                    value = slope * y[j] + shift
-            some[c, 0] += weight * total
-            some[c, 1] += weight * lever
-            some[c, 2] += 1.0
-            most = max(most, j - first)
-            total = 0.0
-            lever = 0.0
-            while j < n and edge[c + 1] <= value:
-                c += 1
+        total = -0.5 * q[begun] if same else 0.0  # a pair of equals is there once
+        away = total * (value - edge[c])
+        for j in range(begun, n):
+            value = slope * y[j] + shift
+            if edge[c + 1] <= value:
+                some[c] += weight * total
+                lever[c] += weight * away
+                total = 0.0
+                away = 0.0
+                most = max(most, j - begun)
+                begun = j
+                while edge[c + 1] <= value:
+                    c += 1
+            total += q[j]
+            away += q[j] * (value - edge[c])
+        some[c] += weight * total
+        lever[c] += weight * away
+        most = max(most, n - begun)
         if i % block == block - 1 or i == x.shape[0] - 1:
             for k in range(lowest, c + 1):
-                mass[k] += some[k, 0]
-                moment[k] += some[k, 1]
-                runs = max(runs, some[k, 2])
-                some[k, 0] = 0.0
-                some[k, 1] = 0.0
-                some[k, 2] = 0.0
+                mass[k] += some[k]
+                moment[k] += lever[k]
+                some[k] = 0.0
+                lever[k] = 0.0
     longest[0] = most
-    longest[1] = runs
 
 
 def additions(count: int) -> list[tuple[int, int]]:
@@ -323,13 +318,14 @@ class Wanted:
     """What a sum of steps is made for; it decides where knots go, and nothing else.
 
     depth : log of how far below its largest value E(S - s)_+ still matters, at every s. tail : what factors of a
-    product may lose at either end. one : if only one s matters, the log of E(S/count - s)_+ there; what that value, and
-    log s, may err by, relative; and how much less, as a logarithm, the order of datasets with less loss counts.
+    product may lose at either end. one : if only one s matters, the log of E(S/count - s)_+ there, and what it may err
+    by, relative; above : whether it lies above the mean, which only one order of the datasets asks for; None for both.
     """
 
     depth: float
     tail: float = 0.0
-    one: tuple[float, float, float, float] | None = None
+    one: tuple[float, float] | None = None
+    above: bool | None = None
 
     def bends(self, law: RatioLaw) -> tuple[Array, float]:
         """f'' of the f whose mean should be known, at every value of the sum, and what that may err by."""
@@ -339,38 +335,30 @@ class Wanted:
             log_bend = np.minimum(top - log_part, self.depth)
             log_bend -= log_bend.max()
         else:
-            log_value, rtol, loss_rtol, less = self.one
-            rtol *= 1.0 if law.steps else 0.5  # products err by more than is foreseen
+            log_value, rtol = self.one
             value = min(log_value + math.log(max(1, law.steps)), top)
             away = log_part - value
             log_bend = -np.abs(away) - np.maximum(away, 0.0) - math.log(1.5)  # its integral is 1 next to one s
-            with np.errstate(divide="ignore", invalid="ignore"):
-                loss = np.abs(np.log(law.ratio))
-                steepness = np.abs(np.gradient(log_part, np.log(loss)))
-            orders = [law.ratio > 1.0, law.ratio <= 1.0]
-            losses = [float(loss[np.argmin(np.where(order, np.abs(away), math.inf))]) for order in orders]
-            if losses[0] < losses[1]:
-                orders.reverse()
-            if min(losses) < APART * max(losses):
-                log_bend[orders[1]] -= less
-            least = float(np.nanmin(np.where(orders[0] & (np.abs(away) < 1.0), steepness, math.inf)))
-            allowed = min(rtol, loss_rtol * max(least, 1.0)) * math.exp(value)
+            if self.above is not None:
+                log_bend[(law.ratio > 1.0) != self.above] = -math.inf
+            allowed = (1.0 if law.steps else 0.4) * rtol * math.exp(value)  # products err by more than is foreseen
         found: Array = np.abs(np.gradient(log_part, law.value)) * np.exp(log_bend)
         return found, allowed
 
 
-def chosen_knots(law: RatioLaw, operations: list[Operation], number: int, wanted: Wanted) -> list[Array]:
-    """Knots of one step and of all sums and products; the arguments are those of `ratio_sum`."""
+@lru_cache(maxsize=8)
+def _looked(
+    law: RatioLaw, operations: tuple[Operation, ...], tail: float
+) -> tuple[list[RatioLaw], dict[int, RatioLaw]]:
+    """Coarse laws of one step and of all sums and products, and the factors of these; the arguments of `ratio_sum`."""
     deviation = math.sqrt(float(law.mass @ law.value**2))
     low, high = float(law.value[0]), float(law.value[-1])
-    if not high - low > SAME * max(abs(low), abs(high)):  # one value, and so have all sums and products
-        return [law.value[:1]] * (1 + len(operations))
     laws = [law.plus(NOTHING, _grid(1, low, high, deviation), Side.UPPER)]
     factors: dict[int, RatioLaw] = {}
     for left, right, times in operations:
         if times:
             for part in {left, right} - factors.keys():
-                factors[part] = laws[part].ratios(wanted.tail, Side.UPPER)
+                factors[part] = laws[part].ratios(tail, Side.UPPER)
             one, other = factors[left], factors[right]
             laws.append(one.plus(other, _product_grid(one, other), Side.UPPER, True))
             continue
@@ -378,23 +366,37 @@ def chosen_knots(law: RatioLaw, operations: list[Operation], number: int, wanted
         high = laws[left].value[-1] + laws[right].value[-1]
         grid = _grid(count, low * count, high, deviation * math.sqrt(count))
         laws.append(laws[left].plus(laws[right], grid, Side.UPPER))
+    return laws, factors
+
+
+@lru_cache(maxsize=4)
+def chosen_knots(law: RatioLaw, operations: tuple[Operation, ...], number: int, wanted: Wanted) -> list[Array]:
+    """Knots of one step and of all sums and products; the arguments are those of `ratio_sum`."""
+    low, high = float(law.value[0]), float(law.value[-1])
+    if not high - low > SAME * max(abs(low), abs(high)):  # one value, and so have all sums and products
+        return [law.value[:1]] * (1 + len(operations))
+    laws, factors = _looked(law, operations, wanted.tail)
     weights = [np.zeros(law.value.size) for law in laws]
     weights[-1], allowed = wanted.bends(laws[-1])
     for k in range(len(laws) - 1, 0, -1):
         left, right, times = operations[k - 1]
-        for part, rest in ((left, right), (right, left)):
+        for part, rest in {(left, right), (right, left)}:
             at = laws[part].ratio if times else laws[part].value
             other = factors[rest] if times else laws[rest]
             found = np.empty(at.size)
             _expected(at, other.value, other.mass, laws[k].value, weights[k], times, found)
+            found *= 2.0 if left == right else 1.0
             weights[part] += found / max(1, laws[part].steps) ** 2 if times else found
     parts = [_important(*one) for one in zip(laws, weights, strict=True)]
-    everywhere, last = (EVERYWHERE[1], 1) if wanted.one is None else (EVERYWHERE[0], LAST)
-    if allowed > 0.0:  # 3/24 of these cubes over the squared number, for both sides, as a rule; 2/3 of that is measured
-        cubes = [float(part.sum()) ** 3 for part in parts]
-        enough = (1.0 + everywhere) * math.sqrt((sum(cubes[:-1]) + cubes[-1] / last**2) / (12.0 * allowed))
+    everywhere, last = (EVERYWHERE[1], 1) if wanted.one is None else (EVERYWHERE[wanted.above is None], LAST)
+    # A law errs by its cube over the squared number of knots, 3/24 for both sides as a rule; 2/3 of that is measured.
+    # Its cost grows like the square of the number, so numbers like cube^(1/4) are the best.
+    roots = np.array([max(1e-200, float(part.sum())) ** 0.75 for part in parts])
+    usual = math.sqrt(float(np.mean(roots**2)))
+    if allowed > 0.0:
+        enough = (1.0 + everywhere) * usual**2 * math.sqrt(roots.size / (12.0 * allowed))
         number = min(number, max(FEWEST, math.ceil(enough)))
-    numbers = [number] * len(operations) + [last * number]
+    numbers = np.ceil(number * roots / usual * np.append(np.ones(len(operations)), last)).astype(int).tolist()
     return [_spaced(*one, everywhere) for one in zip(laws, parts, numbers, strict=True)]
 
 
@@ -413,7 +415,7 @@ def _spaced(law: RatioLaw, important: Array, number: int, everywhere: float) -> 
     else:
         loss = np.log(grid)
         octaves = np.arcsinh(loss / math.sqrt(float(law.mass @ loss**2) / float(law.mass.sum())))
-    share = important / important.sum() + everywhere * np.diff(octaves) / (octaves[-1] - octaves[0])
+    share = important / max(1e-200, float(important.sum())) + everywhere * np.diff(octaves) / (octaves[-1] - octaves[0])
     places = np.append(0.0, np.cumsum(share))
     knots: Array = np.interp(np.linspace(0.0, places[-1], number + 1), places, grid)
     return knots
@@ -452,35 +454,33 @@ def _distinct(left: RatioLaw, right: RatioLaw, number: int, times: bool) -> Arra
     return found if found.size <= number else None
 
 
-def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted, epochs: int = 1) -> list[RatioLaw]:
-    """The sum of `count` steps on each side, from the laws of one step; number : of knots, about.
+def ratio_sum(
+    law: RatioLaw, guide: RatioLaw, side: Side, count: int, number: int, wanted: Wanted, epochs: int = 1
+) -> RatioLaw:
+    """The sum of `count` steps on a side, from the law of one; number : of knots, about; guide : a law, for the knots.
 
     epochs : so many such sums are multiplied, over `count` each. With likelihood ratios S/count of independent epochs
     the product is theirs, and E f(S S') is convex in S, as S' >= 0: products keep a side as sums do.
     """
-    operations: list[Operation] = [(left, right, False) for left, right in additions(count)]
-    base = len(operations)
-    operations += [(base + left, base + right, True) for left, right in additions(epochs)]
+    sums = [(left, right, False) for left, right in additions(count)]
+    base = len(sums)
+    operations = (*sums, *((base + left, base + right, True) for left, right in additions(epochs)))
     if not operations:
-        return list(laws)
-    knots = chosen_knots(laws[0], operations, number, wanted)
-    found = []
-    for side, law in zip(Side, laws, strict=True):
-        if law.value.size > knots[0].size and wanted.one is not None:
-            given, law = law, law.plus(NOTHING, knots[0], side)
-            law = law.settled(total(given.mass), law.error - given.error)
-        known = [law]
-        factors: dict[int, RatioLaw] = {}
-        for (left, right, times), places in zip(operations, knots[1:], strict=True):
-            if times:
-                for part in {left, right} - factors.keys():
-                    factors[part] = known[part].ratios(wanted.tail, side)
-            one, other = (factors[left], factors[right]) if times else (known[left], known[right])
-            own = _distinct(one, other, number, times)
-            law = one.plus(other, places if own is None else own, side, times)
-            if 0 < law.steps <= FEW:
-                whole = total(one.mass) * total(other.mass)
-                law = law.settled(whole, law.error - one.error - other.error)
-            known.append(law)
-        found.append(law)
-    return found
+        return law
+    knots = chosen_knots(guide, operations, number, wanted)
+    if law.value.size > knots[0].size and wanted.one is not None:
+        given, law = law, law.plus(NOTHING, knots[0], side)
+        law = law.settled(total(given.mass), law.error - given.error)
+    known = [law]
+    factors: dict[int, RatioLaw] = {}
+    for (left, right, times), places in zip(operations, knots[1:], strict=True):
+        if times:
+            for part in {left, right} - factors.keys():
+                factors[part] = known[part].ratios(wanted.tail, side)
+        one, other = (factors[left], factors[right]) if times else (known[left], known[right])
+        own = _distinct(one, other, max(FEWEST, 4 * places.size), times)
+        law = one.plus(other, places if own is None else own, side, times)
+        if 0 < law.steps <= FEW:
+            law = law.settled(total(one.mass) * total(other.mass), law.error - one.error - other.error)
+        known.append(law)
+    return law
