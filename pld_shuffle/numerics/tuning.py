@@ -35,9 +35,9 @@ TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many f
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
 STEP_CELLS = (0.05, 0.02)  # deviations of noise in a cell of a step, for rough values, and for others: width, speed
 STEP_RTOL = 2e-6  # of an integral over steps, at least: width against speed
-# Likelihood ratios of one round are summed, too: of so many steps or fewer, or where e^eps - 1 is more than so many
-# times its scale and the root of the steps: speed.
-SUMMED_STEPS = (20, 5.0)
+# Likelihood ratios of one round are summed, too: of so many steps or fewer, or where e^eps - 1 is more than its scale
+# and the root of the steps, times so much for rough values, and for others: speed.
+SUMMED_STEPS = (20, 1.0, 5.0)
 # Knots of such a sum: for many values of one round, over the root of the number of doublings; at most; of a law at
 # least, and times scale over the distance of points that is asked for: width against speed.
 RATIO_KNOTS = (500.0, 5_400, 300, 36.0)

@@ -245,17 +245,17 @@ class HiddenStepPair(SlotPair):
             wanted = replace(wanted, one=(log_delta, SUM_RTOL * rtol), above=above)
         return _ratio_sum(steps, top, side, self.law.count, tail, round(number), wanted, self.epochs), backward
 
-    def _summed(self, expm1_eps: Array) -> bool:
+    def _summed(self, expm1_eps: Array, rtol: float) -> bool:
         """Whether ratios are summed: contours are cheaper of many steps, and dear of few or where single ones count."""
         if self._ratio is None:
             return False
-        always, each = SUMMED_STEPS
+        always, *each = SUMMED_STEPS
         count, most = self.law.count, float(expm1_eps.max())
-        return self.epochs > 1 or count <= always or most > each * math.sqrt(count) * self.scale
+        return self.epochs > 1 or count <= always or most > each[rtol < LOOSE] * math.sqrt(count) * self.scale
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         alone = expm1_eps.size == 1
-        if self._summed(expm1_eps):
+        if self._summed(expm1_eps, rtol):
             usual, largest, *_ = RATIO_KNOTS
             number = usual * math.sqrt(math.log2(2 * self.law.count * self.epochs))
             wanted = (largest, rtol) if alone else (number, None)
