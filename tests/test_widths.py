@@ -10,6 +10,7 @@ import math
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from test_honesty import composed_of
 
@@ -233,6 +234,10 @@ ROWS: list[Any] = [
     Row([(ShuffledRR(4, 3_160_000_000, eps0=0.0321), 1), (clones(2.12, 27), 8)], 2.16e-55),
     Row([(weak(100, 87_200_000, 0.506), 32), (weak(2, 32, 1.81), 14)], 6.76e-89),
     Row([(Gaussian(sigma=0.375), 16_000), (PoissonGaussian(0.358, 0.266), 1960)], 9.91e-27),
+    Row([(Gaussian(sigma=0.02), 1), (DiscretePair(*np.log([[0.75, 0.25], [0.25, 0.75]]), symmetric=False), 1)],
+        width=1e-8, known=(1487.306919959730, 1e-9)),  # by the closed forms of both losses; e^709 is the last double
+    Row([(Gaussian(sigma=3.13), 23_800), (weak(100, 7_140_000_000, 0.0261), 66_800)], 8.95e-27),
+    one(weak(4, 31_200_000_000, 0.125), 9, delta=1.26e-58),
     # Values that are printed. One round of clones, published and stronger.
     printed(ShuffledLDP(4.0, 10_000, "clones"), 10, "3.44480e-3", epsilon=1.0),
     printed(ShuffledLDP(4.0, 10_000, "clones"), 10, "3.3296e-38", epsilon=6.0),

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from ..numerics.crossing import crossing
 from ..numerics.lattice import aligned
-from ..numerics.sides import Side
+from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import ALIKE, KEPT, SKETCHED_POINTS
+from ..pairs.gaussian import GaussianPair, noise_of
 from ..pairs.pair import Pair, Resolution
 from .moments import Moments, Rounds
 from .pld import PLD, formed
@@ -26,6 +27,7 @@ Array = NDArray[np.float64]
 
 FINER = (16.0, 256.0)  # times as many, where the answer is next to the largest losses
 SPARSE = 0.4
+LARGEST_NOISE = 10.0  # deviation of Gaussian losses whose exponential is a double far beyond them
 
 
 class Sketch:
@@ -145,10 +147,12 @@ def sketch_key(pair: Pair) -> Hashable:
 
 
 def _pooled(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, float]]:
-    """One pair for all that are alike, counted by variance."""
+    """One pair for all that are alike, counted by variance; much noise is many rounds of less."""
     kinds: dict[Hashable, tuple[Pair, float]] = {}
     for pair, count in ledger:
         key = sketch_key(pair)
+        if noise_of(pair) is not None and pair.scale > LARGEST_NOISE:
+            kinds[key] = GaussianPair(Bounds(LARGEST_NOISE**2, LARGEST_NOISE**2)), 0.0
         first, held = kinds.setdefault(key, (pair, 0.0))
         kinds[key] = first, held + count * (pair.scale / first.scale) ** 2
     return list(kinds.values())

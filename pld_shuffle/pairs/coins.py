@@ -345,7 +345,7 @@ class CoinMixture(Pair):
         """Components (coins, bias, gap, weight) after splitting by the number of neutral labels; what windows miss."""
         from . import coin_kernels
 
-        labels = self._labels(int(ends[-1]), resolution)
+        labels = self._labels(int(starts[0]), int(ends[-1]), resolution)
         log_truncated_mass = math.log(12.0 / resolution.truncated_mass)
         cuts, every, most = self._cuts(labels, starts.size, resolution)
         coins = np.empty(most, np.int64)
@@ -360,8 +360,8 @@ class CoinMixture(Pair):
         rounding = ROUNDOFF * (8.0 + 10.0 * labels.half) + 3.0 * labels.error
         return coins[:used], bias[:used], gap[:used], share[:used] * (1.0 + sign * rounding), lost
 
-    def _labels(self, most_coins: int, resolution: Resolution) -> Labels:
-        """The law of the number of all users' labels, so far as up to so many coin labels need it."""
+    def _labels(self, fewest: int, most: int, resolution: Resolution) -> Labels:
+        """The law of the number of all users' labels, so far as `fewest` to `most` coin labels need it."""
         rate = min(1.0, self.others.neutral / self.others.no_coin)
         rest_rate = self.others.neither / self.others.no_coin
         mean = self.n * self.others.no_coin * rate
@@ -370,9 +370,8 @@ class CoinMixture(Pair):
             return Labels(np.empty(0), self.n, False, False, 0.0, 1, mean, deviation)
         log_truncated_mass = math.log(12.0 / resolution.truncated_mass)
         half = math.ceil(math.sqrt(2.0 * log_truncated_mass) * deviation + log_truncated_mass)
-        # Given few coin labels there are more of the others.
-        low = max(0, math.floor((self.n - most_coins) * rate) - half)
-        high = min(self.n, most_coins + math.ceil(self.n * rate) + half)
+        low, high = (m + math.floor((self.n - m) * rate) for m in (fewest, most))
+        low, high = max(0, low - half), min(self.n, high + 1 + half)
         shown = np.arange(low, high, dtype=np.float64)
         odds = (self.n - shown) / (shown + 1.0) * (rate / rest_rate)
         return Labels(odds, low, low > 0, high < self.n, 8.0 * ROUNDOFF, half, mean, deviation)

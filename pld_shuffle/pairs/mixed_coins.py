@@ -83,7 +83,7 @@ class MixedCoins(CoinMixture):
         ]
         return counts(parts, truncated_mass)
 
-    def _labels(self, most_coins: int, resolution: Resolution) -> Labels:
+    def _labels(self, fewest: int, most: int, resolution: Resolution) -> Labels:
         # Given coin labels as many as their window allows, the labels lie at the end of theirs: so that one is wider.
         law = counts([Trials(*part) for part in self.classes], max(resolution.truncated_mass**2, RAREST))
         kept = np.flatnonzero(law.masses > SMALLEST_CELL)
