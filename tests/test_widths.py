@@ -171,6 +171,13 @@ ROWS: list[Any] = [
             (0.5, 10**5, 10, 1e-6, 0.92523), (0.5, 10**7, 10, 1e-5, 0.0197604),
         )
     ),
+    # delta where epsilon was said to be 9.4415 for 1e-30, and 18.2109 for 1e-90: an upper end was 5e-25.
+    *(
+        pytest.param(
+            one(RandomAllocation(Gaussian(sigma=1.0), 10), epsilon=epsilon, width=0.03, known=(known, 0.1)), marks=HEAVY
+        )
+        for epsilon, known in ((9.4415, 1e-30), (18.2109, 1e-90))
+    ),
     one(RandomAllocation(Laplace(scale=1.0), 5), 3, delta=1e-5, width=5e-4),
     one(RandomAllocation(Gaussian(sigma=1.0), 1000), width=1e-4, known=(0.171729, 0.0)),
     one(RandomAllocation(Gaussian(sigma=2.0), 1000, relation="replace-one"), width=1e-3, known=(0.11657, 0.01)),

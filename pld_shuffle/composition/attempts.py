@@ -23,13 +23,12 @@ from .contour import Contour, preferred
 from .direct import DirectReading
 from .plan import Plan
 from .product import LatticeReading
-from .reading import Question, Reading
+from .reading import SMALLEST_DELTA, Question, Reading
 from .sketch import FINER, Sketch
 
 Ledger = Sequence[tuple[Pair, int]]
 Evaluator = type[Contour] | type[LatticeReading] | type[DirectReading]
 
-SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
 PATIENCE = 64.0  # times as much work of a contour, where a lattice has no answer
 LOWER_TILTS = (0.8, 0.5)  # times the sketched one, where that was no good
 WIDEST = 1e6  # share of rtol that is spent at most, where everything else is too expensive

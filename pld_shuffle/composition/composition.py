@@ -28,12 +28,12 @@ from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import BothOrders, Several
 from ..pairs.strategy import FEW_ROUNDS
-from .attempts import SMALLEST_DELTA, Found, Ledger, Task, refined, sketched
+from .attempts import Found, Ledger, Task, refined, sketched
 from .contour import Contour
 from .moments import MomentFunction
 from .one_round import OneRound
 from .pld import formed, log_finite
-from .reading import Array, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
+from .reading import SMALLEST_DELTA, Array, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
 from .sketch import Sketch, sketch_key
 
 MOST_TILTS = 4  # at which attacks are compared

@@ -15,7 +15,7 @@ from ..numerics.tuning import MANY_COINS
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
-from .reading import EPSILON_WIDTH
+from .reading import EPSILON_WIDTH, SMALLEST_DELTA
 
 LARGEST_LOSS = 700.0  # beyond it growths overflow
 MOST_STEPS = 60
@@ -55,16 +55,19 @@ class OneRound:
         if not eps <= LARGEST_LOSS or 0.5 * (eps / self._pair.scale) ** 2 > self._faintest:
             return None
         expm1_eps = math.expm1(eps)
-        size, found, width = 1e-6, Bounds(0.0, 1.0), math.inf
-        for tighter in (1.0, 1.0, HARDER):
+        size, tighter = 1e-6, 1.0
+        while True:
             asked = _Asked(self._pair.near(expm1_eps), tighter * self._rtol, size)
             ends = ((Side.LOWER, 1.0 + NEXT), (Side.UPPER, 1.0 - NEXT))
             found = Bounds(*(asked.at(expm1_eps * move, side) for side, move in ends))
             width = found.upper / found.lower - 1.0 if found.lower > 0.0 else math.inf
-            if width <= self._rtol:
-                break
-            size = found.upper
-        return self._judged(found, width)
+            if width <= self._rtol or tighter < 1.0 or size <= SMALLEST_DELTA:
+                return self._judged(found, width)
+            # An end that is far too large is what was left out of the other delta, and says little.
+            about = math.sqrt(found.lower) * math.sqrt(found.upper) if found.lower > 0.0 else found.upper**2
+            if size <= 10.0 * about:
+                tighter = HARDER
+            size = max(about, SMALLEST_DELTA)
 
     def epsilon(self, delta: float) -> tuple[Bounds, float] | None:
         """Bounds on the smallest eps with delta(eps) <= delta, delta in (0, 1)."""

@@ -24,6 +24,7 @@ Ends = tuple[Array, Array, Array]  # lower ends, upper ends, and how wide delta 
 
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
 CLOSE = 1e-7  # a search for an epsilon stops so near to the wanted delta, relative to it
+SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 MOST_STRIDES = 200
 FARTHEST = 1e15  # no larger epsilon is searched for
