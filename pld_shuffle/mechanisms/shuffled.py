@@ -24,6 +24,7 @@ from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
+from ..pairs.swap import independent_users
 from ..pairs.swap_pairs import SMALL, TypedPair
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.discrete import known_randomizer
@@ -100,9 +101,12 @@ class Shuffled(OnCohorts, OfReports):
         if self._shares is not None and cohort.absence == 0.0:
             pairs.append(BitPair(n, self._shares, rate=cohort.rate))
         # The reduction and stronger clones are proved to be above the blanket. Where the swap theorem is
-        # better by far, nothing else is looked at.
+        # better by far, or knows the blanket, nothing else is looked at.
         probes = told.losses_at(*PROBES)
-        if not np.all(swap.upper(probes, SMALL) <= 0.99 * told.profile(probes, PROBED, SMALL).lower):
+        if not (
+            independent_users(n, cohort)
+            or np.all(swap.upper(probes, SMALL) <= 0.99 * told.profile(probes, PROBED, SMALL).lower)
+        ):
             pairs.append(base)
         return swap if len(pairs) == 1 else Several(tuple(pairs))
 

@@ -564,7 +564,7 @@ class UpperPair(ProfilePair):
         """As many points as there may be serve finer lattices, too: what they miss is little beside delta."""
         place, missed = (resolution.points[1], resolution.tilt), resolution.truncated_mass
         kept: tuple[object, float, ProfilePoints] | None = self.__dict__.get("_kept")
-        if kept is not None and kept[0] == place and missed >= 1e-3 * kept[1]:
+        if kept is not None and kept[0] == place and 1e-3 * kept[1] <= missed <= 1e3 * kept[1]:
             return kept[2]
         found = super()._points(replace(resolution, truncated_mass=0.1 * missed))
         if found.expm1_eps.size > self.most_points:

@@ -121,7 +121,7 @@ class TypedPair(UpperPair):
         return bool(self._best)
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        """The largest over all kinds of targets."""
+        """The largest over all kinds of targets; at most the blanket's where users come independently."""
 
         def ask(k: int, asked: Array) -> Bounds:
             bound = self._least(self._best[k], asked, truncated_mass)
@@ -129,8 +129,12 @@ class TypedPair(UpperPair):
 
         many = len(self._best) > FEW_PROFILES
         places, ends = (self._places, self._chords) if many else (expm1_eps, ())
-        found = largest(expm1_eps, len(self._best), ask, places, ends, MOST_ASKED if many else math.inf)
-        return np.asarray(found.upper)
+        found = np.asarray(
+            largest(expm1_eps, len(self._best), ask, places, ends, MOST_ASKED if many else math.inf).upper
+        )
+        if independent_users(self.n, self.cohort):  # far out a mean over who comes has no good contour
+            found = np.minimum(found, self.blanket.profile(expm1_eps, 1e-6, truncated_mass).upper)
+        return found
 
     @cached_property
     def _places(self) -> Array:
