@@ -322,9 +322,15 @@ def play(
     h = 1.0 / (sigma * FINE)
     left, right = lattice(sigma, expm1_eps, steps, depth)
     laws = step_laws(sigma, forward, expm1_eps, left + right).thinned(share)
+    found = played(laws, steps, h, left, right, floor)
+    return Played(found.place / share, found.value / share)
+
+
+def played(laws: StepLaws, steps: int, h: float, left: int, right: int, floor: float) -> Played:
+    """So many steps, on a lattice of distance h with so many points on either side of 0."""
     place = h * np.arange(-left, right + 1.0)
     value, window = np.maximum(place, 0.0), np.array([left - 2, left + 3])
     _play(steps, laws.places, laws.masses, laws.beyond, h, floor, value, window)
     low, high = window
     value *= 1.0 + 2.0 * steps * (laws.places.size + 8.0) * ROUNDOFF
-    return Played(place[low:high] / share, value[low:high] / share)
+    return Played(place[low:high], value[low:high])

@@ -10,14 +10,15 @@ above all five extreme laws for every function whose second derivative changes b
 
     E(L_1 + ... + L_n)_+ <= E(L + ... + L + Z)_+.
 
-That is one integral of a cube of exponentials, and its trapezoidal sum lies above it: what it adds is positive.
+That is one integral of a cube of exponentials, and its trapezoidal sum lies above it: what it adds is positive. Among
+few users Z would cost too much, and the supremum itself is computed (`game`), from above and for few s: H is convex.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..numerics.crossing import crossing
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .coins import CoinMixture
+from .game import StepLaws, played
 from .profile import UpperPair
 from .swap_pairs import stronger_clones
 
@@ -36,6 +38,11 @@ EDGES = np.append([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], 10.0 * 2.0 ** np.ara
 SMOOTHINGS = 0.03 * 1.6 ** np.arange(10.0)  # lam times the deviation of binary randomised response
 TO_LARGEST = 0.9  # of the largest u for which three laws are enough
 NODES, SPACING = 32, 0.4  # of the integral; in deviations of the sum
+MOST_PLAYED, FINE = 300, 8  # users whose game is computed, and points of its lattice in a deviation of one report
+REACH = 8.0  # of the lattice, in deviations of the sum
+APART = 0.1  # scales of the loss between two epsilons at which it is computed: a share of this squared / 8 of epsilon
+#: Ends of intervals of n u there, each with the game at its upper end; u is at most that share of 1/p.
+PLAYED_EDGES, PLAYED_TO = np.array([0.0, 0.75, 1.5, 2.5, 4.0, 6.0, 9.0, 14.0, 25.0, 60.0]), 0.95
 
 
 @dataclass(frozen=True)
@@ -138,6 +145,43 @@ def smoothed_call(law: Law, n: int, growth: Array, lam: float) -> Array:
     return np.asarray(np.where(rounding < 1.0, np.exp(log_size) * found / math.pi * (1.0 + 1e-12), np.inf))
 
 
+def _game(over: float, growth: float, u: float, n: int, floor: float) -> float:
+    """G(u), from above: every value on the two points of a lattice around it, which lie above any convex function."""
+    p, s, v = 1.0 + over, 1.0 + growth, u / (1.0 - u)
+    corners = np.array([(p, 1.0), (1.0, p), (1.0 / p, 1.0), (1.0, 1.0 / p), (p, p), (1.0 / p, 1.0 / p)])  # A to F
+    shrunk = 1.0 - v * (corners[:, 0] - 1.0)
+    value = (corners[:, 0] - s * corners[:, 1]) / shrunk
+    weights = np.array(
+        [[1, 0, p, 0, 0, 0], [0, 1, 0, p, 0, 0], [1, 1, 0, 0, 0, p], [0, 0, 0, 0, 1, p], [0, 0, p, p, 1, 0]]
+    )[: 3 if u * p * s < 1.0 else 5]  # the other ones lie below the second then
+    masses = weights / weights.sum(axis=1, keepdims=True) * shrunk
+    deviation = math.sqrt(float(np.max(masses @ value**2)))
+    h = deviation / FINE
+    at = value / h + 1e-12 * (1.0 + (corners[:, 0] + s * corners[:, 1]) / (shrunk * h))  # to the right, where more is
+    place = np.floor(at).astype(np.int64)
+    both = np.concatenate((masses * (1.0 - (at - place)), masses * (at - place)), axis=1)
+    laws = StepLaws(np.concatenate((place, place + 1)), both * (1.0 + 1e-14), np.zeros(len(masses)))
+    size = math.ceil(REACH * FINE * math.sqrt(n)) + FINE
+    return float(played(laws, n, h, size, size, floor).at(np.zeros(1))[0]) / n
+
+
+@lru_cache(maxsize=4096)
+def _played(eps0: float, n: int, growth: float, missed: float) -> float:
+    """Theorem Q with the game itself, at one s. G(u) does not fall (docs/people.md, section 4)."""
+    over = math.expm1(eps0) * (1.0 + 2.0**-51)
+    if growth >= over:
+        return 0.0
+    alone = (over - growth) / (over + 2.0) * (1.0 + 8.0 * ROUNDOFF)
+    ends = np.append(PLAYED_EDGES / n, 1.0)
+    ends = np.minimum(ends, PLAYED_TO / (1.0 + over))
+    left = np.exp(n * np.log1p(-ends))
+    total = float(left[-1]) * alone
+    for share, u in zip((left[:-1] - left[1:]).tolist(), ends[1:].tolist(), strict=True):
+        if share > 0.0:
+            total += share * (min(alone, _game(over, growth, u, n, missed)) if share * alone > missed else alone)
+    return min(1.0, total * (1.0 + 1e-12))
+
+
 @dataclass(frozen=True)
 class SequencePair(UpperPair):
     """n users in a hidden order send reports of any eps0-LDP randomizers, each chosen with those before it in view."""
@@ -168,7 +212,14 @@ class SequencePair(UpperPair):
         return float(min(SMOOTHINGS / unit, key=lambda lam: float(self.bound(far, lam)[0])))
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        return self.bound(expm1_eps, self.smoothing)
+        if self.n > MOST_PLAYED:
+            return self.bound(expm1_eps, self.smoothing)
+        missed = 1e-4 ** math.ceil(0.25 - 0.25 * math.log10(max(truncated_mass, 1e-296)))  # a few powers
+        apart = APART * self.scale
+        place = np.log1p(expm1_eps) / apart
+        nodes = np.unique(np.concatenate((np.floor(place), np.ceil(place)))) * apart
+        found = np.array([_played(self.eps0, self.n, growth, missed) for growth in np.expm1(nodes).tolist()])
+        return np.asarray(np.interp(expm1_eps, np.expm1(nodes), found) * (1.0 + 1e-12))
 
     def bound(self, expm1_eps: Array, lam: float) -> Array:
         """Theorem Q, smoothed at scale 1/lam; O(points) integrals."""

@@ -11,6 +11,7 @@ import oracles as o
 import pytest
 from test_truths import epochs
 
+from pld_shuffle.pairs import sequence
 from pld_shuffle.pairs.sequence import Law, SequencePair, dominating, smoothed_call
 
 
@@ -55,6 +56,17 @@ def test_one_law_is_above_every_strategy() -> None:
     assert seen > 300 and closest < 1.12
 
 
+def test_the_game_is_just_above_every_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a fine lattice; u anywhere below 1/p, where three laws are enough and where they are not."""
+    monkeypatch.setattr(sequence, "FINE", 25)
+    rng, above = np.random.default_rng(19), []
+    for _ in range(60):
+        p, n = math.exp(rng.uniform(0.05, 1.0)), int(rng.integers(1, 7))
+        s, u = p ** rng.uniform(0.0, 0.9), 0.95 * rng.uniform(0.0, 1.0) / p
+        above.append(sequence._game(p - 1.0, s - 1.0, u, n, 1e-16) * n / game(p, s, u / (1.0 - u), n) - 1.0)
+    assert min(above) > -1e-12 and max(above) < 6e-3 and np.median(above) < 1e-5
+
+
 @pytest.mark.parametrize(("n", "lam"), [(30, 0.3), (100, 0.2), (200, 0.1)])
 def test_the_call_lies_just_above_the_sum(n: int, lam: float) -> None:
     """Over all counts of three values, with E(x + Z)_+ = x_+ + exp(-lam |x|)/(2 lam)."""
@@ -78,6 +90,7 @@ def test_theorem_q_holds_for_epochs(k: int, n: int, size: int, p: int) -> None:
     """By itself, without stronger clones, at several scales of smoothing."""
     ordered, eps = SequencePair(math.log(p), n), np.linspace(0.0, 0.99 * math.log(p), 12)
     bounds = [ordered.bound(np.expm1(eps), lam) for lam in (ordered.smoothing, 0.1, 10.0)]
+    bounds.append(ordered.upper(np.expm1(eps), 1e-12))
     for pair in epochs(k, n, size, F(p)):
         truth = np.array([float(o.hockey_stick(pair, F(math.exp(e)))) for e in eps])
         assert all(np.all(truth <= bound * (1 + 1e-12)) for bound in bounds)
