@@ -44,7 +44,8 @@ def test_a_smaller_last_batch_leaves_nobody_out() -> None:
     kept = run("shuffle", drop_last=False)
     mechanism, _ = kept.rounds
     assert kept.steps == 11 and mechanism.left_out == 0
-    assert mechanism.pair == Gaussian(sigma=1.5).pair  # so nothing is amplified
+    ends = [Accountant().compose(one).get_epsilon(1e-5) for one in (mechanism, Gaussian(sigma=1.5))]
+    assert ends[0] < 0.98 * ends[1]
     assert run("shuffle", batch=100, drop_last=False).rounds == run("shuffle", batch=100).rounds
 
 

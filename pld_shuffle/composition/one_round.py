@@ -84,11 +84,13 @@ class OneRound:
                 lower = asked.crossing(Side.LOWER, (upper[1], asked.curve))
             if upper is None or lower is None:
                 return None
-            low, high = max(0.0, lower[0]), upper[1]
-            found, width = Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT)), 0.0
-            if found.upper > found.lower * (1.0 + EPSILON_WIDTH):
+            low, high, reached = max(0.0, lower[0]), upper[1], 0.0
+            ends = Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT))
+            if ends.upper > ends.lower * (1.0 + EPSILON_WIDTH):
                 least, most = (asked.at(high, side) for side in Side)
-                width = most / least - 1.0 if least > 0.0 else math.inf
+                reached = most / least - 1.0 if least > 0.0 else math.inf
+            if reached <= width:  # more work may be too much
+                found, width = ends, reached
             if width <= self._rtol:
                 break
         return self._judged(found, width)
@@ -114,6 +116,7 @@ class _Asked:
         halves = None if pair.side else pair.halves
         self._pairs = dict(zip(Side, halves or (pair, pair), strict=True))
         self._tolerance = max(TIGHTER * rtol, SHARPEST)
+        self._whole = pair.side is not None  # both ends are wanted of one search
         self._spent = NEAR if pair.side or halves else 1.0
         self._delta = delta
         self._top = math.expm1(min(float(pair.max_loss.upper), LARGEST_LOSS)) * (1.0 + NEXT)
@@ -168,12 +171,15 @@ class _Asked:
             self.curve = ({0.0: start} if len(values) > 1 else shape) | values
             spent = self._tolerance if first is None else self._spent * self._tolerance
             spent = max(spent, self._width(bad if good is None else good) / NEAR)
+            aim = sign
             if good is not None and (bad >= 0.0 or sign > 0.0):
                 end = values[good if sign > 0.0 else bad]
                 if max(end, delta) <= (1.0 + spent) * min(end, delta) or good - bad <= 1e-14 * good:
-                    return bad, good
+                    if bad >= 0.0 or not self._whole:
+                        return bad, good
+                    aim = -sign
             places = {expm1_eps: _deviations(value / start) for expm1_eps, value in self.curve.items()}
-            guess = _interpolated(places, wanted + sign * 0.3 * spent / (wanted + 1.25))
+            guess = _interpolated(places, wanted + aim * 0.3 * spent / (wanted + 1.25))
             bad = max(bad, 0.0)
             if not bad < guess < (math.inf if good is None else good) or step % 8 == 7:
                 guess = 2.0 * bad + start if good is None else 0.5 * (bad + good)

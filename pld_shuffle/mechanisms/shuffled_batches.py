@@ -39,12 +39,12 @@ class ShuffledBatches(Mechanism):
     relation : "zero-out" (default): one record contributes, or nothing in its place. "replace-one": another record.
 
     Every contribution may depend on all earlier outputs. With one record or more left out, Theorems D, G and H of
-    docs/shuffled_batches.md bound all datasets in any dimension; if every record is used, Theorem S does, for batches
-    enough (about 40 at sigma = 2, 400 at sigma = 1). The attack, all others at minus the target's contribution, is
-    within one per cent of them from 1,000 batches on with a record left out, a few with every record used (zero-out).
-    With fewer batches and every record used no amplification is proved here: the upper end is then the noise of a batch
-    that is known. The lower end is the attack's in all cases. (A smaller last batch makes the target's batch easier to
-    guess: the attack on equal ones is a lower end, too, by Jensen's inequality.) One epoch is one entry of a ledger.
+    docs/shuffled_batches.md bound all datasets in any dimension; if every record is used, Theorem S does. The attack,
+    all others at minus the target's contribution, is within one per cent of them from 1,000 batches on with a record
+    left out; with every record used (zero-out) within five from 100 on at sigma = 2, and farther off with fewer, up to
+    the noise of a known batch where sigma is small. The lower end is the attack's in all cases. (A smaller last batch
+    makes the target's batch easier to guess: the attack on equal ones is a lower end, too, by Jensen's inequality.) One
+    epoch is one entry of a ledger.
 
     Raises ValueError or TypeError naming the argument. The profile costs some ten games of a tenth of a second and
     integrals of milliseconds, whatever is asked; if every record is used, ten times as much.
@@ -121,7 +121,7 @@ class ShuffledBatches(Mechanism):
         how += " of docs/shuffled_batches.md, for all other records and in any dimension"
         if isinstance(self.pair, GaussianPair):
             how = (
-                "noise of a known batch: no amplification is proved here for few batches that use every record;"
+                "noise of a known batch: no amplification is proved here for so few batches and so little noise;"
                 " leave one record out of every epoch, as a batch size one smaller does, and it is"
             )
         return {

@@ -50,11 +50,11 @@ NEAR, LARGEST_GAME, MOST_PLAYED = 0.003, 2e7, (250, 25.0, 1000)
 FLOOR, EXCESS, DEEP = 5e-4, 1e-3, 5.0
 FALL, APART, MOVED, FAINT = 6.0, 0.3, (0.4, 1.8), 1e4
 FEW, LITTLE = 500, 1.25
-# Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
-# for one point and for many.
+# Theorem S: ends of the bins of k u; strikes over k(s - 1); by how much a bin lowers W, at least, for one point and for
+# many.
 BINS = (0.4, 1.0, 1.8, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0)
 STRIKES = (0.0, 0.02, 0.08, 0.3, 1.0)
-MISSING, LEAST_COVER, LEAST_BIN, COVERED = 0.2, 10.0, (2e-3, 0.03), 1e-11
+LEAST_BIN, COVERED = (2e-3, 0.03), 1e-11
 # The guest: chances of the largest of the others' deviations; deviations along the target's contribution, and cuts.
 CHANCES = (1.0, 0.6, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-11, 1e-15, 1e-20, 1e-26, 1e-33)
 REACH, CUTS = 14.0, 161
@@ -337,14 +337,16 @@ class BatchesBound(_OneEnd):
 
     @cached_property
     def _cover(self) -> tuple[float, float] | None:
-        """rho and c with V = min(N(0), rho N(w_1), ...)/Z <= c N(w_i), Z >= 1 - MISSING; None if c is of order k."""
-        if self.count < 2:
-            return None
-        others, rho = replace(self, steps=replace(self.steps, first=1, second=0)), 1.0
-        while (missing := (self.count - 1) * others._apart(rho - 1.0)) > MISSING:
+        """rho and c with V = min(N(0), rho N(w_1), ...)/Z <= c N(w_i), c about the least; None if c is above k."""
+        others, best, rho = replace(self, steps=replace(self.steps, first=1, second=0)), (1.0, math.inf), 1.0
+        while self.count > 1:
+            missing = (self.count - 1) * others._apart(rho - 1.0)
+            c = rho / (1.0 - missing) * (1.0 + 1e-12) if missing < 1.0 else math.inf
+            if c > best[1]:
+                break
+            best = rho, c
             rho *= 1.05
-        c = rho / (1.0 - missing) * (1.0 + 1e-12)
-        return (rho, c) if 0.95 * self.count / c > LEAST_COVER else None
+        return best if 0.95 * self.count > BINS[0] * best[1] else None
 
     def _apart(self, expm1_eps: float) -> float:
         return float(self._known.profile(np.array([expm1_eps]), 1e-9, 0.0).upper[0])
