@@ -307,6 +307,7 @@ def reduction(rng: Rng) -> Drawn:
         mechanism = ShuffledRandomizer(n, tv=tv, eps0=eps0)
         name = "ShuffledRandomizer eps0"
     else:
+        n = max(n, 2)  # where nobody else is, q bounds no law
         a = 1.0 + log_uniform(rng, 1e-8, 1e4)
         b = 1.0 + log_uniform(rng, 2.0**-52, 1e3)
         if rng.random() < 0.3:  # next to the border where nobody is silent
