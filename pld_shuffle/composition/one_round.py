@@ -19,6 +19,7 @@ from .reading import EPSILON_WIDTH, SMALLEST_DELTA
 
 LARGEST_LOSS = 700.0  # beyond it growths overflow
 MOST_STEPS = 60
+MOST_SIZES = 10  # of delta, tried for one that is asked for
 TIGHTER = 1.0 / 50.0  # of rtol, for profiles and for searches
 MISSED = 1e-3 * TIGHTER  # of delta, that a profile may leave out
 LOOK = 1.0  # rtol of a first search, which finds where to begin
@@ -55,19 +56,20 @@ class OneRound:
         if not eps <= LARGEST_LOSS or 0.5 * (eps / self._pair.scale) ** 2 > self._faintest:
             return None
         expm1_eps = math.expm1(eps)
-        size, tighter = 1e-6, 1.0
-        while True:
+        size, tighter, found, width = 1e-6, 1.0, Bounds(0.0, 1.0), math.inf
+        for _ in range(MOST_SIZES):
             asked = _Asked(self._pair.near(expm1_eps), tighter * self._rtol, size)
             ends = ((Side.LOWER, 1.0 + NEXT), (Side.UPPER, 1.0 - NEXT))
             found = Bounds(*(asked.at(expm1_eps * move, side) for side, move in ends))
             width = found.upper / found.lower - 1.0 if found.lower > 0.0 else math.inf
             if width <= self._rtol or tighter < 1.0 or size <= SMALLEST_DELTA:
-                return self._judged(found, width)
+                break
             # An end that is far too large is what was left out of the other delta, and says little.
             about = math.sqrt(found.lower) * math.sqrt(found.upper) if found.lower > 0.0 else found.upper**2
-            if size <= 10.0 * about:
+            if 0.1 * about <= size <= 10.0 * about or about > 1e-6:
                 tighter = HARDER
             size = max(about, SMALLEST_DELTA)
+        return self._judged(found, width)
 
     def epsilon(self, delta: float) -> tuple[Bounds, float] | None:
         """Bounds on the smallest eps with delta(eps) <= delta, delta in (0, 1)."""
