@@ -31,6 +31,7 @@ from .pair import Atoms
 Array = NDArray[np.float64]
 
 FEW = 1024  # steps of a law whose errors would be counted often
+RUN = 64  # sums of one row in one cell that are added before they are added to the others
 FAR, NEAR, OCTAVES = 12.0, 121, 101  # deviations that are looked at evenly, and points there and beyond
 NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
@@ -121,7 +122,7 @@ class RatioLaw:
         knots = np.concatenate(([low], knots[(knots > low) & (knots < high)], [high] if high > low else []))
         upper = side is Side.UPPER and knots.size > 1
         ends = knots if upper else np.append(knots[0], 0.5 * (knots[1:] + knots[:-1]))
-        mass, moment, longest = np.empty(knots.size), np.empty(knots.size), np.zeros(1)
+        mass, moment, longest = np.empty(knots.size), np.empty(knots.size), np.zeros(2)
         block = max(4, round(math.sqrt(0.5 * x.size)))  # rows, likewise
         _added(x, self.mass, y, other.mass, self is other, times, block, ends, mass, moment, longest)
         if upper:
@@ -130,7 +131,7 @@ class RatioLaw:
             mass[1:] += right
         held = mass > 0.0
         value = knots[held] if upper else ends[held] + moment[held] / mass[held]
-        terms = float(longest[0]) + block + x.size / block
+        terms = float(longest.sum()) + block + x.size / block
         depth = 3.0 * (terms + 16.0) * ROUNDOFF
         # Means are rounded like the widths of cells; here relative to what drifts are relative to.
         widths = np.diff(ends, append=high)
@@ -200,13 +201,14 @@ NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
 def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
     """Fill mass of sums or products, and their moment from its end, in cells that begin at `ends`.
 
-    same : y is x, and pairs are taken once. longest : the most sums of one row in one cell. These are added first, then
-    those of a block of rows, then the blocks.
+    same : y is x, and pairs are taken once. longest : the most sums in a run, up to RUN of a row in a cell, and the
+    most runs in a cell of a block beyond one for each row. Runs are added first, then those of a block, then blocks.
     """
     m = ends.shape[0]
     n = y.shape[0]
     some = np.zeros(m)  # masses and moments of a block
     lever = np.zeros(m)
+    more = np.zeros(m)
     edge = np.full(m + 1, math.inf)
     for c in range(m):
         edge[c] = ends[c]
@@ -215,6 +217,7 @@ def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
     start = 0
     lowest = 0
     most = 0
+    runs = 0.0
     for i in range(x.shape[0]):
         begun = i if same else 0
         slope, shift = (x[i], 0.0) if times else (1.0, x[i])
@@ -229,13 +232,15 @@ def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
         away = total * (value - edge[c])
         for j in range(begun, n):
             value = slope * y[j] + shift
-            if edge[c + 1] <= value:
+            if edge[c + 1] <= value or j - begun == RUN:
                 some[c] += weight * total
                 lever[c] += weight * away
                 total = 0.0
                 away = 0.0
                 most = max(most, j - begun)
                 begun = j
+                if value < edge[c + 1]:
+                    more[c] += 1.0
                 while edge[c + 1] <= value:
                     c += 1
             total += q[j]
@@ -249,7 +254,10 @@ def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
                 moment[k] += lever[k]
                 some[k] = 0.0
                 lever[k] = 0.0
+                runs = max(runs, more[k])
+                more[k] = 0.0
     longest[0] = most
+    longest[1] = runs
 
 
 def additions(count: int) -> list[tuple[int, int]]:
