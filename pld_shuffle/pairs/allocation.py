@@ -39,8 +39,9 @@ LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
 LOOSE = 1e-4  # rtol of values that make do with few cells, or with a sum for both orders
-CELL, DEEP, CELLS = 0.004, 24.0, 16.0  # width of a step's cells for one value, and log(1/delta) beyond which it falls;
-# deviations in as many cells as knots, for a law
+# Width of a step's cells for one value, and log(1/delta) beyond which it falls; deviations in as many cells as knots,
+# for a law.
+CELL, DEEP, CELLS = 0.004, 24.0, 16.0
 LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
 MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
 # One value: places that are looked at, points between them, deviations, and points of a lattice; cells of a deviation

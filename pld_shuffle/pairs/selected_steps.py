@@ -87,6 +87,3 @@ def selected_steps(law: StepsLaw, selected: int) -> OrderedPair:
     kept, error = (p >= SMALLEST) & (q >= SMALLEST), known[-1].error + 4.0 * ROUNDOFF
     seen = -math.expm1(selected * math.log1p(-lone)) if lone < 1.0 else 1.0
     return OrderedPair(losses(p[kept], q[kept], 2.0 * error, seen), mass_error=error)
-
-
-__all__ = ["selected_steps"]

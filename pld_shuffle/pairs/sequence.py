@@ -30,6 +30,7 @@ from ..numerics.sides import Bounds
 from .coins import CoinMixture
 from .game import StepLaws, played
 from .profile import UpperPair
+from .swap import extreme_laws
 from .swap_pairs import stronger_clones
 
 Array = NDArray[np.float64]
@@ -145,40 +146,50 @@ def smoothed_call(law: Law, n: int, growth: Array, lam: float) -> Array:
     return np.asarray(np.where(rounding < 1.0, np.exp(log_size) * found / math.pi * (1.0 + 1e-12), np.inf))
 
 
-def _game(over: float, growth: float, u: float, n: int, floor: float) -> float:
+def _alone(over: float, growth: Array) -> Array:
+    """H_s(R_0||R_1) of one report."""
+    return np.asarray(np.maximum(over - growth, 0.0) / (over + 2.0) * (1.0 + 8.0 * ROUNDOFF))
+
+
+def _shares(n: int, ends: Array) -> tuple[Array, Array]:
+    """Chances that the least of n uniform numbers lies between these ends, the first of them 0; and beyond the last."""
+    log_left = n * np.log1p(-ends)
+    return np.exp(log_left[..., :-1]) * -np.expm1(np.diff(log_left)), np.exp(log_left[..., -1])
+
+
+def _game(eps0: float, growth: float, u: float, n: int, floor: float) -> float:
     """G(u), from above: every value on the two points of a lattice around it, which lie above any convex function."""
-    p, s, v = 1.0 + over, 1.0 + growth, u / (1.0 - u)
-    corners = np.array([(p, 1.0), (1.0, p), (1.0 / p, 1.0), (1.0, 1.0 / p), (p, p), (1.0 / p, 1.0 / p)])  # A to F
-    shrunk = 1.0 - v * (corners[:, 0] - 1.0)
-    value = (corners[:, 0] - s * corners[:, 1]) / shrunk
-    weights = np.array(
-        [[1, 0, p, 0, 0, 0], [0, 1, 0, p, 0, 0], [1, 1, 0, 0, 0, p], [0, 0, 0, 0, 1, p], [0, 0, p, p, 1, 0]]
-    )[: 3 if u * p * s < 1.0 else 5]  # the other ones lie below the second then
-    masses = weights / weights.sum(axis=1, keepdims=True) * shrunk
-    deviation = math.sqrt(float(np.max(masses @ value**2)))
-    h = deviation / FINE
-    at = value / h + 1e-12 * (1.0 + (corners[:, 0] + s * corners[:, 1]) / (shrunk * h))  # to the right, where more is
-    place = np.floor(at).astype(np.int64)
-    both = np.concatenate((masses * (1.0 - (at - place)), masses * (at - place)), axis=1)
-    laws = StepLaws(np.concatenate((place, place + 1)), both * (1.0 + 1e-14), np.zeros(len(masses)))
+    s = 1.0 + growth
+    laws = extreme_laws(eps0)[: 3 if u * math.exp(eps0) * s < 1.0 else 5]  # the other ones lie below the second then
+    law = np.repeat(np.arange(len(laws)), [weight.size for *_, weight in laws])
+    first, second, shared, weight = np.hstack(laws)
+    mass = (weight - u * shared) / (1.0 - u)
+    value = (first - s * second) / mass
+    h = math.sqrt(float(np.bincount(law, mass * value**2).max())) / FINE
+    at = value / h + 1e-12 * (1.0 + (first + s * second) / (mass * h))  # to the right, where more is
+    place = np.floor(at)
+    places, index = np.unique(np.concatenate((place, place + 1.0)).astype(np.int64), return_inverse=True)
+    idle = -places.size % 4
+    both = np.zeros((len(laws), places.size + idle))
+    np.add.at(both, (np.tile(law, 2), index), np.concatenate((mass * (place + 1.0 - at), mass * (at - place))))
+    steps = StepLaws(np.append(places, np.zeros(idle, np.int64)), both * (1.0 + 1e-13), np.zeros(len(laws)))
     size = math.ceil(REACH * FINE * math.sqrt(n)) + FINE
-    return float(played(laws, n, h, size, size, floor).at(np.zeros(1))[0]) / n
+    return float(played(steps, n, h, size, size, floor).at(np.zeros(1))[0]) / n
 
 
 @lru_cache(maxsize=4096)
-def _played(eps0: float, n: int, growth: float, missed: float) -> float:
+def _by_game(eps0: float, n: int, growth: float, missed: float) -> float:
     """Theorem Q with the game itself, at one s. G(u) does not fall (docs/people.md, section 4)."""
     over = math.expm1(eps0) * (1.0 + 2.0**-51)
     if growth >= over:
         return 0.0
-    alone = (over - growth) / (over + 2.0) * (1.0 + 8.0 * ROUNDOFF)
-    ends = np.append(PLAYED_EDGES / n, 1.0)
-    ends = np.minimum(ends, PLAYED_TO / (1.0 + over))
-    left = np.exp(n * np.log1p(-ends))
-    total = float(left[-1]) * alone
-    for share, u in zip((left[:-1] - left[1:]).tolist(), ends[1:].tolist(), strict=True):
+    alone = float(_alone(over, np.array(growth)))
+    ends = np.minimum(np.append(PLAYED_EDGES / n, 1.0), PLAYED_TO / (1.0 + over))
+    shares, left = _shares(n, ends)
+    total = float(left) * alone
+    for share, u in zip(shares.tolist(), ends[1:].tolist(), strict=True):
         if share > 0.0:
-            total += share * (min(alone, _game(over, growth, u, n, missed)) if share * alone > missed else alone)
+            total += share * (min(alone, _game(eps0, growth, u, n, missed)) if share * alone > missed else alone)
     return min(1.0, total * (1.0 + 1e-12))
 
 
@@ -218,18 +229,17 @@ class SequencePair(UpperPair):
         apart = APART * self.scale
         place = np.log1p(expm1_eps) / apart
         nodes = np.unique(np.concatenate((np.floor(place), np.ceil(place)))) * apart
-        found = np.array([_played(self.eps0, self.n, growth, missed) for growth in np.expm1(nodes).tolist()])
+        found = np.array([_by_game(self.eps0, self.n, growth, missed) for growth in np.expm1(nodes).tolist()])
         return np.asarray(np.interp(expm1_eps, np.expm1(nodes), found) * (1.0 + 1e-12))
 
     def bound(self, expm1_eps: Array, lam: float) -> Array:
         """Theorem Q, smoothed at scale 1/lam; O(points) integrals."""
         over = math.expm1(self.eps0) * (1.0 + 2.0**-51)
         growth = expm1_eps[:, np.newaxis]
-        alone = np.maximum(over - growth, 0.0) / (over + 2.0) * (1.0 + 8.0 * ROUNDOFF)
+        alone = _alone(over, growth)
         largest_u = TO_LARGEST / ((1.0 + over) * (1.0 + growth))
         ends = np.minimum(EDGES / self.n, largest_u)
-        log_left = self.n * np.log1p(-ends)
-        share = np.exp(log_left[:, :-1]) * -np.expm1(np.diff(log_left, axis=1))
+        share, left = _shares(self.n, ends)
         asked = (growth < over) & (share > 0.0)
         part = np.broadcast_to(alone, share.shape).copy()
         here, (before, after) = np.broadcast_to(growth, share.shape)[asked], (ends[:, :-1], ends[:, 1:])
@@ -238,5 +248,5 @@ class SequencePair(UpperPair):
             law, known = dominating(over, here, v[0], v[1] * (1.0 + 4.0 * ROUNDOFF), lam)
             bound = np.where(known, smoothed_call(law, self.n, here, lam) / self.n, np.inf)
         part[asked] = np.fmin(part[asked], bound)
-        total = np.sum(share * part, axis=1) + np.exp(log_left[:, -1]) * alone[:, 0]
+        total = np.sum(share * part, axis=1) + left * alone[:, 0]
         return np.asarray(np.minimum(total * (1.0 + 1e-12), 1.0))

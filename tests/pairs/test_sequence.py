@@ -63,7 +63,7 @@ def test_the_game_is_just_above_every_strategy(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(60):
         p, n = math.exp(rng.uniform(0.05, 1.0)), int(rng.integers(1, 7))
         s, u = p ** rng.uniform(0.0, 0.9), 0.95 * rng.uniform(0.0, 1.0) / p
-        above.append(sequence._game(p - 1.0, s - 1.0, u, n, 1e-16) * n / game(p, s, u / (1.0 - u), n) - 1.0)
+        above.append(sequence._game(math.log(p), s - 1.0, u, n, 1e-16) * n / game(p, s, u / (1.0 - u), n) - 1.0)
     assert min(above) > -1e-12 and max(above) < 6e-3 and np.median(above) < 1e-5
 
 
