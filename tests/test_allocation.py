@@ -30,6 +30,7 @@ from pld_shuffle.numerics.sides import Bounds, Side
 from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
 from pld_shuffle.pairs.profile import ProfilePair
 from pld_shuffle.pairs.ratio_sums import RatioLaw, Wanted, additions, ratio_sum
+from pld_shuffle.pairs.selected_steps import selected_steps
 
 
 def call(strike: float, noise: float) -> mpmath.mpf:
@@ -158,6 +159,20 @@ def test_steps_of_one_ratio(steps: int, epochs: int) -> None:
         missed = (7 / 9) ** epochs
         truth = max(1.0 - missed, 1.0 - math.exp(eps) * missed)
         assert found.lower <= truth * (1 + 1e-14) and truth * (1 - 1e-14) <= found.upper <= truth * (1 + 1e-9)
+
+
+def test_attacks_that_are_worth_nothing_are_not_made() -> None:
+    """Masses of 30 steps with little noise underflow; rounding of 10^10 steps is more than they give away."""
+    for sigma, count, selected in ((0.1, 1000, 30), (1000.0, 10**10, 2)):
+        assert selected_steps(StepsLaw(GaussianSteps(sigma, 1, 0, 0), count), selected) is None
+    found = Accountant().compose(RandomAllocation(Gaussian(sigma=30.0), 10**7, selected=2), 100).epsilon_bounds(1e-6)
+    assert 0.0 < found.lower <= found.upper <= 1.001 * found.lower
+
+
+def test_a_law_that_is_all_tail_is_revealed() -> None:
+    law = RatioLaw(1, np.array([0.0]), np.array([1e-3]), 0.999, 0.0, 0.0)
+    atoms = law.atoms(Side.UPPER, False, 0.01)
+    assert atoms.mass.size == 1 and atoms.mass.sum() + atoms.infinity_mass >= 1.0
 
 
 def test_blocks_know_their_mass_at_infinite_loss() -> None:

@@ -136,7 +136,8 @@ class RandomAllocation(Mechanism):
         found: list[Pair] = []
         if self.selected <= MOST_FOLLOWED:
             orders = [order for order in (self._block, self._block.reverse) if order is not None]
-            found += [selected_steps(replace(one.law, count=self.steps), self.selected) for one in orders]
+            followed = [selected_steps(replace(one.law, count=self.steps), self.selected) for one in orders]
+            found += [one for one in followed if one is not None]
         if isinstance(self.mechanism, Gaussian):
             found.append(_noise(self.mechanism, self._distance, self.steps, self.selected))
         return Attacks.of(found) if found else NOTHING

@@ -182,7 +182,8 @@ class RatioLaw:
         else:
             mass, infinite = mass * (1.0 + excess), infinite + (gone * LEAST if upper else 0.0)
         below, above = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]
-        first, last = int(np.searchsorted(below, tail)), int(np.count_nonzero(above > tail))
+        first = min(int(np.searchsorted(below, tail)), mass.size - 1)
+        last = max(int(np.count_nonzero(above > tail)), first + 1)
         rest = [float(np.sum(mass[:first])), float(np.sum(mass[last:]))]
         mass, loss = mass[first:last].copy(), loss[first:last]
         if upper:  # the lowest losses rise, the highest are revealed

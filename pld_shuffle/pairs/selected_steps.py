@@ -34,6 +34,7 @@ MOST_CELLS, WORK, FINE = 400, 2400, 16  # of a group; times selected steps; and 
 POWER = 0.03  # of masses, for the density of cells: small, so that far tails have some
 TAIL = 1e-60  # of one step's law, in one cell
 SMALLEST = 1e-270  # masses below tell nothing: what underflows is far less
+LEAST_SEEN, WORST = 0.5, 0.03  # of P; error of losses over their scale, with which an attack is worth nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +73,11 @@ class _Group:
 
 
 @lru_cache(maxsize=16)
-def selected_steps(law: StepsLaw, selected: int) -> OrderedPair:
-    """One order of the attack's pair, from below. O(log steps), of at most WORK^2 products each."""
+def selected_steps(law: StepsLaw, selected: int) -> OrderedPair | None:
+    """One order of the attack's pair, from below; None if masses underflow, or steps are too many for their rounding.
+
+    O(log steps), of at most WORK^2 products each.
+    """
     rows, error = law.steps.masses(Side.LOWER, TAIL, 1.0 / FINE)
     lone = float(rows[0, rows[2] == 0.0].sum())
     first, second, others = rows[:, rows[2] > 0.0]
@@ -84,6 +88,10 @@ def selected_steps(law: StepsLaw, selected: int) -> OrderedPair:
     for left, right in additions(law.count):
         known.append(known[left].beside(known[right]))
     p, q = known[-1].mass[:, selected] / math.comb(law.count, selected)
-    kept, error = (p >= SMALLEST) & (q >= SMALLEST), known[-1].error + 4.0 * ROUNDOFF
+    kept, error = p >= SMALLEST, known[-1].error + 4.0 * ROUNDOFF
     seen = -math.expm1(selected * math.log1p(-lone)) if lone < 1.0 else 1.0
-    return OrderedPair(losses(p[kept], q[kept], 2.0 * error, seen), mass_error=error)
+    if float(p.sum()) + seen < LEAST_SEEN:
+        return None
+    # More of Q is a lower bound.
+    pair = OrderedPair(losses(p[kept], np.maximum(q[kept], SMALLEST), 2.0 * error, seen), mass_error=error)
+    return pair if pair.losses.error <= WORST * pair.scale else None
