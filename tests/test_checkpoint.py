@@ -126,28 +126,6 @@ def test_a_normalised_matrix_is_not_normalised_again(weights: list[float]) -> No
     assert randomizers.DiscreteRandomizer(once.matrix) == once
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    eps0=st.floats(1e-9, 700.0),
-    gamma=st.floats(1e-290, 1.0 - 1e-12) | st.just(1.0),
-    n=st.integers(1, 10**13),
-    k=st.integers(2, 2**70),
-    more=st.integers(0, 2**60),
-    rtol=st.floats(1.0000001e-9, 1.0),
-    count=st.integers(1, 2**70),
-)
-def test_every_double_and_every_integer_survives(
-    eps0: float, gamma: float, n: int, k: int, more: int, rtol: float, count: int
-) -> None:
-    acc = Accountant(rtol).compose(ShuffledLDP(eps0, n), count)
-    rate = max(1e-12, gamma)
-    acc.compose(Subsampled(ShuffledLDP(eps0, n), population=n + min(more, 10**11 * n)))
-    acc.compose(ShuffledRR(k=k, n=n, eps0=eps0)).compose(Subsampled(ShuffledLDP(1, n), rate=rate))
-    back = Accountant.from_json(acc.to_json())
-    assert back.ledger == acc.ledger and back.rtol == acc.rtol and back.rounds == acc.rounds
-    assert back.state_dict() == acc.state_dict()
-
-
 def test_the_state_is_small_and_readable() -> None:
     """Mechanisms and counts, no arrays, whatever has been asked."""
     acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=1000), 100)

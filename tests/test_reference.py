@@ -100,14 +100,6 @@ def test_lattices_contain_the_truth(name: str, step: float) -> None:
             assert r.delta(above, eps) >= truth - loss_error
 
 
-def test_joined_dots_touch_the_curve() -> None:
-    pair = r.atoms(PAIRS["stronger clones"])
-    upper = r.connect_dots(pair, 0.1)
-    for point in range(-19, 20):
-        eps = 0.1 * point
-        assert r.delta(upper, eps) == pytest.approx(r.hockey_stick(pair, eps), rel=1e-9, abs=1e-15)
-
-
 def test_brackets_shrink_with_the_square_of_the_step() -> None:
     widths = []
     for step in (4e-3, 1e-3):
