@@ -14,17 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpmath import binomial, exp, mpf
 
 import pld_shuffle
 from pld_shuffle import Accountant, ShuffledLDP
 from pld_shuffle.numerics import compiled
 from pld_shuffle.numerics.compiled import Kernel
 from pld_shuffle.pairs import bit_kernels, coin_kernels, contour_kernels, swap_kernels
-from pld_shuffle.pairs.cohort import ALL_USERS, Cohort
+from pld_shuffle.pairs.cohort import ALL_USERS
 from pld_shuffle.pairs.coins import Components, _most_in_a_cell
-from pld_shuffle.pairs.slots import slot_profile
-from pld_shuffle.pairs.swap import NOBODY, _extreme_types, any_ldp_profile
+from pld_shuffle.pairs.swap import NOBODY, _extreme_types
 
 COMPILED = "from pld_shuffle.numerics import compiled; compiled.LOADING = compiled.COMPILING = -1;"
 ASKED = (
@@ -247,44 +245,3 @@ def test_sums_of_many_components_keep_their_bits(cells_per_unit: int) -> None:
         t = (2 * heads - m) / m
         held = np.histogram(theta * t / (1 - theta * t), np.append(0.0, edges[1:]))[0]
         assert np.all(held <= most)
-
-
-# -- where exponentials underflow ------------------------------------------------------------------
-
-
-def hidden_response(eps0: float, n: int, users: int, dropout: float, expm1_eps: float) -> mpf:
-    """H_s of binary randomized response, a hidden cohort of n whose other members all hold the target's first value."""
-    odds, rate, present = exp(mpf(eps0)), mpf(n) / users, 1 - mpf(dropout)
-    first, second = odds / (1 + odds), 1 / (1 + odds)  # masses of W = R_1
-    ahead = [1 / odds - 1 - expm1_eps, odds - 1 - expm1_eps]
-    total = mpf(0)
-    for come in range(n + 1) if dropout else (n,):
-        chance = binomial(n, come) * present**come * (1 - present) ** (n - come)
-        for rare in range(come + 1):
-            mean = (come - rare) * ahead[0] + rare * ahead[1] - (n - come) * mpf(expm1_eps)
-            part = rate * mean / n - (1 - rate) * mpf(expm1_eps)
-            if part > 0:
-                total += chance * binomial(come, rare) * first ** (come - rare) * second**rare * part
-    return total
-
-
-@pytest.mark.parametrize(
-    "eps0,n,users,dropout",
-    [(0.7477887791966863, 66, 1292, 0.9), (0.6792386509241835, 552, 299911, 0.0), (3.0, 2, 10**9, 0.99)],
-)  # fmt: skip
-def test_profiles_where_exponentials_underflow(eps0: float, n: int, users: int, dropout: float) -> None:
-    """An exponential below all doubles times a large sum: both ends hold there, up to the largest loss."""
-    cohort = Cohort(n / users, 1.0 - dropout, dropout)
-    expm1_eps = cohort.rate * np.expm1(eps0) * np.array([0.5, 0.93, 0.9449, 0.96, 0.99, 0.999, 0.99999])
-    truth = [hidden_response(eps0, n, users, dropout, g) for g in expm1_eps]
-    assert 0.0 < truth[-1] < 1e-19
-    upper = any_ldp_profile(eps0, n, expm1_eps, cohort=cohort)
-    high = 1.0 / (1.0 + math.exp(-eps0))
-    others = np.array([high, 1.0 - high])
-    laws = cohort.with_absence(np.array([others[::-1], others, others]))
-    for k in range(2):
-        laws[k] = cohort.rate * laws[k] + (1.0 - cohort.rate) * laws[2]
-    attack = slot_profile(*laws, n, expm1_eps, mass_error=1e-14, law=True)
-    for j, exact in enumerate(truth):
-        assert upper[j] >= exact * (1 - mpf(2) ** -40)
-        assert attack.lower[j] <= exact <= attack.upper[j]

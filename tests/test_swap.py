@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -18,13 +19,15 @@ from scipy.optimize import brentq, linprog
 from scipy.stats import binom, multinomial
 from test_truths import composed, crowd, datasets, one_order, rr
 
-from pld_shuffle import ShuffledLDP
+from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Subsampled
+from pld_shuffle.composition.composition import Composition
 from pld_shuffle.mechanisms.blanket import attack_law
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import slots, swap
 from pld_shuffle.pairs import swap_kernels as kernels
 from pld_shuffle.pairs.cohort import ALL_USERS, Cohort
-from pld_shuffle.pairs.profile import largest
+from pld_shuffle.pairs.profile import Several, largest
+from pld_shuffle.pairs.swap_pairs import AnyLDPPair
 from pld_shuffle.randomizers import Laplace
 from pld_shuffle.randomizers.noise_laws import laplace_types
 
@@ -64,32 +67,48 @@ def test_below_no_vertex_of_the_ldp_polytope(seed):
         assert np.all(truth <= bound * (1 + 1e-12) + 1e-14)
 
 
+CORNERS = {
+    "A": lambda p: (p, 1), "B": lambda p: (1, p), "C": lambda p: (1 / p, 1), "D": lambda p: (1, 1 / p),
+    "E": lambda p: (p, p), "F": lambda p: (1 / p, 1 / p),
+}  # fmt: skip
+#: The hexagon's types: corners (R_0, R_1)/W, and those of weight p instead of 1 under W.
+TYPES = {"S1": "AC", "S2": "BD", "T1": "ABF", "T2": "EF", "T3": "ECD"}
+HEAVY = "CDF"
+
+
+@cache
+def sums_of(kind, count, eps0, presence=1.0, u=0.0):
+    """All sums of (R_0, R_1)/W^u over so many users of a type, and their masses; who is absent has ratios of 1."""
+    p = math.exp(eps0)
+    mass = np.array([p if name in HEAVY else 1.0 for name in TYPES[kind]])
+    ratios = np.array([CORNERS[name](p) for name in TYPES[kind]])
+    if presence < 1.0:
+        mass = np.append(presence * mass, (1.0 - presence) * mass.sum())
+        ratios = np.append(ratios, [[1.0, 1.0]], axis=0)
+    moved = (1.0 - u * ratios[:, 0]) / (1.0 - u)
+    counts = np.indices((count + 1,) * (len(mass) - 1)).reshape(len(mass) - 1, -1).T
+    counts = counts[counts.sum(axis=1) <= count]
+    counts = np.column_stack([counts, count - counts.sum(axis=1)])
+    return counts @ (ratios / moved[:, np.newaxis]), multinomial.pmf(counts, count, mass * moved / mass.sum())
+
+
+def exact(eps0, counts, users, expm1_eps, *, presence=1.0, u=0.0):
+    """E((1/N) sum L_i + (1-q)(1-s))_+ for so many users of each type, a cohort of these N."""
+    total, mass = np.zeros((1, 2)), np.ones(1)
+    for kind, count in counts.items():
+        sums, chances = sums_of(kind, count, eps0, presence, u)
+        total, mass = (total[:, np.newaxis] + sums).reshape(-1, 2), np.outer(mass, chances).ravel()
+    mean = (total[:, 0] - (1.0 + expm1_eps) * total[:, 1]) / users
+    return float(mass @ np.maximum(0.0, mean - (1.0 - sum(counts.values()) / users) * expm1_eps))
+
+
 def right_side(p, n, s, counts, points=10):
     """Theorem S's right side for a multiset of the hexagon's five types, by sums and Gauss-Legendre in u."""
-    corners = {
-        "A": (p, 1), "B": (1, p), "C": (1 / p, 1), "D": (1, 1 / p), "E": (p, p), "F": (1 / p, 1 / p),
-    }  # fmt: skip
-    types = ({"A": 1, "C": p}, {"B": 1, "D": p}, {"A": 1, "B": 1, "F": p}, {"E": 1, "F": p},
-             {"E": 1, "C": p, "D": p})  # fmt: skip
-    nodes, weights = np.polynomial.legendre.leggauss(points)
+    held = {kind: count for kind, count in zip(TYPES, counts, strict=True) if count}
     answer = (1 - 1 / p) ** n * (p - s) / (p + 1)
-    for x, w in zip(nodes, weights, strict=True):
+    for x, w in zip(*np.polynomial.legendre.leggauss(points), strict=True):
         u = (1 + x) / (2 * p)
-        sums, chances = np.zeros(1), np.ones(1)
-        for law, count in zip(types, counts, strict=True):
-            total = sum(law.values())
-            values, masses = [], []
-            for name, mass in law.items():
-                a, b = corners[name]
-                masses.append(mass / total * (1 - u * a) / (1 - u))
-                values.append((a - s * b) * (1 - u) / (1 - u * a))
-            grid = np.array(list(itertools.product(range(count + 1), repeat=len(values) - 1)))
-            grid = grid[grid.sum(axis=1) <= count]
-            grid = np.column_stack([grid, count - grid.sum(axis=1)])
-            sums = np.add.outer(sums, grid @ np.array(values)).ravel()
-            chances = np.multiply.outer(chances, multinomial.pmf(grid, count, masses)).ravel()
-        value = float(np.sum(chances * np.maximum(sums, 0))) / n
-        answer += w / (2 * p) * n * (1 - u) ** (n - 1) * value
+        answer += w / (2 * p) * n * (1 - u) ** (n - 1) * exact(math.log(p), held, n, s - 1, u=u)
     return answer
 
 
@@ -269,21 +288,7 @@ def test_table_of_one_round(n, eps0, attack, printed):
 
 def equal_others(n, eps0, rate, g):
     """Exact H of the hidden cohort's attacks S1, S2 and T1: all others hold one and the same value."""
-    weight, _, base, slope, _ = swap._extreme_types(eps0, ALL_USERS)
-    value = base - g * slope
-    ones = np.arange(n + 1)
-    out = []
-    for k in (0, 1):
-        total = rate / n * (ones * value[k, 0] + (n - ones) * value[k, 1]) - (1 - rate) * g
-        out.append(float(np.sum(binom.pmf(ones, n, weight[k, 0]) * np.maximum(total, 0.0))))
-    third = 0.0
-    for m, chance in zip(ones, binom.pmf(ones, n, weight[2, 0] + weight[2, 1]), strict=True):
-        if chance > 1e-16:
-            up = np.arange(m + 1)
-            total = up * value[2, 0] + (m - up) * value[2, 1] + (n - m) * value[2, 2]
-            total = rate / n * total - (1 - rate) * g
-            third += chance * float(np.sum(binom.pmf(up, m, 0.5) * np.maximum(total, 0.0)))
-    return [*out, third]
+    return [exact(eps0, {kind: n}, n / rate, g) for kind in ("S1", "S2", "T1")]
 
 
 @pytest.mark.parametrize(("n", "eps0", "rate", "tolerance"), [
@@ -299,7 +304,9 @@ def test_hidden_cohort_is_attained_by_equal_others(n, eps0, rate, tolerance):
         assert attack * (1 - 1e-11) <= bound[i] <= attack * (1 + tolerance)
 
 
-@pytest.mark.parametrize(("n", "eps0", "rate", "tolerance"), [(400, 1.0, 0.2, 0.05), (300, 3.0, 0.4, 0.5)])
+@pytest.mark.parametrize(
+    ("n", "eps0", "rate", "tolerance"), [(400, 1.0, 0.2, 0.05), (300, 3.0, 0.4, 0.5), (150, 0.4, 7 / 15, 0.02)]
+)
 def test_independent_users_are_attained_by_equal_others(n, eps0, rate, tolerance):
     """The mean over how many come of hidden cohorts, exactly."""
     chances = binom.pmf(np.arange(n + 1), n, rate)
@@ -496,9 +503,8 @@ def test_of_many_profiles_the_chords_of_those_not_asked_hold():
 def test_few_users_of_a_hidden_cohort_by_fractions(n: int, rate: float) -> None:
     """Theorem C for three-point and two-point types, every dataset, every outcome of every user by itself."""
     p = Fraction(3)
-    corners = {"A": (p, Fraction(1)), "B": (Fraction(1), p), "C": (1 / p, Fraction(1)), "D": (Fraction(1), 1 / p)}
-    corners["F"] = (1 / p, 1 / p)
-    types = [{"A": 1, "C": p}, {"B": 1, "D": p}, {"A": 1, "B": 1, "F": p}]
+    corners = {name: of(p) for name, of in CORNERS.items()}
+    types = [{name: p if name in HEAVY else 1 for name in TYPES[kind]} for kind in ("S1", "S2", "T1")]
     share = Fraction(rate)
     for s in (Fraction(1), Fraction(9, 8), Fraction(5, 4), Fraction(3, 2)):
         worst = Fraction(0)
@@ -533,3 +539,116 @@ def test_a_type_that_no_sum_of_its_own_favours_does_not_choose_the_contour() -> 
     bound = swap.typed_profile(types, 37, growth, cohort=cohort, mass_error=1e-15)
     assert np.all(bound <= swap.any_ldp_profile(2.856, 37, growth, cohort=cohort) * 1.001)
     assert np.all(bound[1:] <= 1e-6 * np.array([0.2, 0.01, 2e-5]))
+
+
+# ---------------------------------------------------------------- hidden cohorts, and users who come by coins
+
+
+@pytest.mark.parametrize("presence", [1.0, 0.8])
+@pytest.mark.parametrize("eps0", [0.4, 1.2])
+def test_hidden_cohorts_are_above_every_dataset(eps0: float, presence: float) -> None:
+    users = 90
+    expm1_eps = np.expm1(0.02 * eps0 * np.arange(4.0))
+    for n in (28, 29, 32):
+        own = swap.any_ldp_profile(eps0, n, expm1_eps, cohort=Cohort(n / users, presence))
+        for mix in ((n, 0, 0), (0, n, 0), (0, 0, n), (n // 2, n - n // 2, 0), (4, 0, n - 4)):
+            counts = {name: count for name, count in zip(("S1", "S2", "T1"), mix, strict=True) if count}
+            for bound, g in zip(own, expm1_eps, strict=True):
+                truth = exact(eps0, counts, users, g, presence=presence)
+                assert truth <= bound * (1.0 + 1e-12)
+
+
+def mean_over_coins(eps0, counts, users, expm1_eps, rate):
+    """H_s of the mixture over who comes, all of them left out: Theorem C for every number, averaged over the subset."""
+    others = sum(counts.values())
+    assert others == users - 1
+    found = 0.0
+    for parts in itertools.product(*(range(count + 1) for count in counts.values())):
+        n = sum(parts)
+        ways = math.prod(math.comb(count, part) for count, part in zip(counts.values(), parts, strict=True))
+        chance = math.comb(users, n) * rate**n * (1.0 - rate) ** (users - n)
+        chance *= ways / math.comb(others, n)
+        if n:
+            here = dict(zip(counts, parts, strict=True))
+            found += chance * exact(eps0, here, users, expm1_eps)
+    return found
+
+
+@pytest.mark.parametrize("eps0", [0.4, 1.2])
+def test_coins_are_above_every_dataset(eps0: float) -> None:
+    users, n = 41, 11.0
+    expm1_eps = np.expm1(0.04 * eps0 * np.arange(4.0))
+    types = [part[:3] for part in swap._extreme_types(eps0, ALL_USERS)]
+    bounds = swap.by_coins(users, Cohort(presence=n / users), types, 2.0**-50, expm1_eps)
+    for counts in ({"S1": 40}, {"S2": 40}, {"T1": 40}, {"S1": 20, "S2": 20}, {"S1": 36, "S2": 4}):
+        for bound, g in zip(bounds, expm1_eps, strict=True):
+            assert mean_over_coins(eps0, counts, users, g, n / users) <= bound * (1.0 + 1e-12)
+
+
+def test_known_laws_by_coins() -> None:
+    """The bound for the two laws of randomised response, others at either value; with many it is Theorem C's alone."""
+    eps0, users, n = 1.2, 150, 70.0
+    p, expm1_eps = math.exp(eps0), np.expm1(0.02 * eps0 * np.arange(4.0))
+    laws = [np.array([p, 1.0]) / (1.0 + p), np.array([1.0, p]) / (1.0 + p)]
+    types = [np.array([*laws, laws[0], law]) for law in laws]
+    cohort = Cohort(presence=n / users)
+    bound = swap.by_coins(users, cohort, swap._type_arrays(types, 1.0, 0.0), 2.0**-49, expm1_eps)
+    known = swap.typed_profile(types, users, expm1_eps, cohort=cohort)
+    for at, g in enumerate(expm1_eps):
+        truth = [
+            mean_over_coins(eps0, counts, users, g, n / users)
+            for counts in ({"S1": 149}, {"S2": 149}, {"S1": 146, "S2": 3})
+        ]
+        for value in (float(bound[at]), float(known[at])):
+            assert max(truth) * (1.0 - 1e-12) <= value <= 1.06 * max(truth)
+
+
+@pytest.mark.parametrize("kinds", ["cohorts", "coins", "both"])
+def test_a_varied_log_is_as_tight_as_its_rounds_by_themselves(kinds: str) -> None:
+    """Against the swap theorem alone, and above what attacks spend."""
+    rng = np.random.default_rng(5)
+    users = 10**6
+    rounds: list[Subsampled | PoissonSampled] = []
+    for eps0 in (1.0, 3.0):
+        for i, n in enumerate(rng.choice(np.arange(2_467, 5_601), 20, replace=False)):
+            if kinds == "coins" or (kinds == "both" and i % 2):
+                everybody = ShuffledLDP(eps0=eps0, n=users)
+                rounds.append(PoissonSampled(everybody, rate=float(n) / users))
+            else:
+                rounds.append(Subsampled(ShuffledLDP(eps0=eps0, n=int(n)), population=users))
+    accountant = Accountant()
+    for mechanism in rounds:
+        accountant.compose(mechanism)
+    shared = accountant.epsilon_bounds(1e-6)
+    alone = []
+    for mechanism in rounds:
+        pair = mechanism.pair.pairs[0] if isinstance(mechanism.pair, Several) else mechanism.pair
+        assert isinstance(pair, AnyLDPPair)
+        alone.append((Several((pair,)), 1))  # next to no others
+    direct = Composition(alone, 1e-3)
+    assert shared.upper <= direct.epsilons(1e-6).upper * (1.0 + 1e-4)
+    assert direct.deltas(shared.upper).lower <= 1e-6 * 1.001
+    assert shared.lower <= direct.epsilons(1e-6).upper
+    assert shared.upper <= shared.lower * 1.01
+
+
+@pytest.mark.parametrize(
+    "eps0,n,users,dropout",
+    [(0.7477887791966863, 66, 1292, 0.9), (0.6792386509241835, 552, 299911, 0.0), (3.0, 2, 10**9, 0.99)],
+)  # fmt: skip
+def test_profiles_where_exponentials_underflow(eps0: float, n: int, users: int, dropout: float) -> None:
+    """An exponential below all doubles times a large sum: both ends hold there, up to the largest loss."""
+    cohort = Cohort(n / users, 1.0 - dropout, dropout)
+    expm1_eps = cohort.rate * np.expm1(eps0) * np.array([0.5, 0.93, 0.9449, 0.96, 0.99, 0.999, 0.99999])
+    # Other members all hold the same value.
+    truth = np.array([exact(eps0, {"S1": n}, users, g, presence=cohort.presence) for g in expm1_eps])
+    assert 0.0 < truth[-1] < 1e-19
+    upper = swap.any_ldp_profile(eps0, n, expm1_eps, cohort=cohort)
+    high = 1.0 / (1.0 + math.exp(-eps0))
+    others = np.array([high, 1.0 - high])
+    laws = cohort.with_absence(np.array([others[::-1], others, others]))
+    for k in range(2):
+        laws[k] = cohort.rate * laws[k] + (1.0 - cohort.rate) * laws[2]
+    attack = slots.slot_profile(*laws, n, expm1_eps, mass_error=1e-14, law=True)
+    assert np.all(upper >= truth * (1.0 - 1e-9))
+    assert np.all(attack.lower <= truth * (1.0 + 1e-9)) and np.all(truth <= attack.upper * (1.0 + 1e-9))
