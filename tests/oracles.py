@@ -26,6 +26,7 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath
+import numpy as np
 from mpmath import mp, mpf
 
 Number = Any  # Fraction or mpf
@@ -55,6 +56,20 @@ def histogram_law(laws: Sequence[Sequence[Number]]) -> dict[tuple[int, ...], Num
                 following[key] = following.get(key, 0) + mass * probability
         current = following
     return current
+
+
+def counts_law(laws: Sequence[Sequence[float]]) -> np.ndarray:
+    """The same in doubles, for more users: an array over the numbers of all messages but the last."""
+    width = len(laws[0]) - 1
+    found = np.ones((1,) * width)
+    for law in laws:
+        grown = np.zeros([size + 1 for size in found.shape])
+        for message, probability in enumerate(law):
+            grown[tuple(slice(int(j == message), int(j == message) + found.shape[j]) for j in range(width))] += (
+                probability * found
+            )
+        found = grown
+    return found
 
 
 def pair_of_views(view_p: dict[Any, Number], view_q: dict[Any, Number]) -> Atoms:

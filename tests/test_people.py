@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction as F
 
@@ -11,7 +10,7 @@ import oracles as o
 import pytest
 from oracles import histogram_law, hockey_stick, pair_of_views, to_mpf
 from scipy.stats import binom
-from test_truths import BITS, EPS0, LOSSES, bits, composed, crowd, drawn, one_order, rr, together
+from test_truths import EPS0
 
 from pld_shuffle import (
     Accountant,
@@ -34,42 +33,8 @@ from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
 from pld_shuffle.pairs.pair import Resolution
-from pld_shuffle.pairs.profile import ProfilePair
-from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, UnaryEncoding
+from pld_shuffle.randomizers import BinaryRandomizedResponse, UnaryEncoding
 from pld_shuffle.randomizers import Laplace as LaplaceReports
-
-STUCK = {
-    "2-RR": (Shuffled(KRandomizedResponse(k=2, eps0=EPS0), 2), rr(2), 1, 2),
-    "3-RR": (Shuffled(KRandomizedResponse(k=3, eps0=EPS0), 2), rr(3), 1, 2),
-    "uneven bits": (bits(2), BITS, 1, 2),
-    "uneven bits of two, twice": (bits(2, bits=2), BITS, 2, 2),
-}
-
-
-@pytest.mark.parametrize("name", STUCK)
-def test_the_attack_on_a_sticky_cohort_is_a_dataset(name: str) -> None:
-    """Two of four, all others at one value; both orders belong to the same two datasets."""
-    mechanism, rows, each, rounds = STUCK[name]
-    pair = StickyCohort(mechanism, rounds, population=4).attack_pair
-    assert isinstance(pair, ProfilePair) and pair.reverse is not None
-    losses, fits = LOSSES[1:9], []
-    found = [read.profile(np.expm1(losses), 1e-6, 1e-12) for read in (pair, pair.reverse)]
-    for target, stays in itertools.permutations(rows, 2):
-        views = [
-            drawn([law, *[stays] * 3], 2, lambda some: together(*[crowd(some, each)] * rounds))
-            for law in (target, stays)
-        ]
-        law = composed(o.pair_of_views(*views), 1)
-        fits.append(
-            all(
-                np.all(read.lower <= truth * (1 + 1e-12) + 1e-15)
-                and np.all(read.upper >= truth * (1 - 1e-12))
-                and np.all(read.lower >= truth * 0.99 - 1e-12)
-                for read, truth in zip(found, (one_order(law, losses), one_order(law[::-1], losses)), strict=True)
-            )
-        )
-    assert any(fits)
-
 
 # --- groups -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from oracles import counts_law
 from scipy.special import ndtr
 
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer
@@ -67,14 +68,6 @@ def three_groups(sigma, inputs):
     return np.array([below[0], below[1] - below[0], 1.0 - below[1]]).T
 
 
-def crowd_law(laws):
-    """Of the numbers of reports in all groups but the last, for independent reports."""
-    total = np.ones((1,) * (len(laws[0]) - 1))
-    for law in laws:
-        total = with_one_more(total, law)
-    return total
-
-
 @pytest.mark.parametrize("presence, n", [(1.0, 60), (0.5, 24)])
 def test_gaussian_noise_is_above_mixed_crowds(presence, n):
     """Others of three values in any proportion, the protocol's counts of three groups (and absences) exactly."""
@@ -87,21 +80,13 @@ def test_gaussian_noise_is_above_mixed_crowds(presence, n):
     best = np.zeros(expm1_eps.size)
     for zeros, halves in ((n - 1, 0), (n // 2, 0), (n // 2, n // 4), (0, 0)):
         others = [values[0]] * zeros + [values[1]] * halves
-        rest = crowd_law([*others, *[values[2]] * (n - 1 - zeros - halves)])
-        for first, second in itertools.permutations(range(3), 2):
-            ahead, behind = (with_one_more(rest, values[target]) for target in (first, second))
+        others += [values[2]] * (n - 1 - zeros - halves)
+        views = [counts_law([*others, law]) for law in values]
+        for ahead, behind in itertools.permutations(views, 2):
             truth = [np.maximum(ahead - (1.0 + g) * behind, 0.0).sum() for g in expm1_eps]
             assert np.all(np.array(truth) <= upper * (1 + 1e-12))
             best = np.maximum(best, truth)
     assert best[1] > 0.4 * upper[1]  # three groups tell much of it
-
-
-def with_one_more(total, law):
-    grown = np.zeros(tuple(size + 1 for size in total.shape))
-    for group, mass in enumerate(law):
-        where = tuple(slice(int(k == group), size + int(k == group)) for k, size in enumerate(total.shape))
-        grown[where] += mass * total
-    return grown
 
 
 def test_a_guest_is_one_user_only():
@@ -117,8 +102,7 @@ def test_a_guest_is_one_user_only():
     assert np.all(as_uncovered_user <= 1.04 * as_type)
     for zeros, ones in ((n - 1, 0), (0, 0), (n // 2, n // 2), (60, 60)):
         others = [rows[0]] * zeros + [rows[1]] * ones + [rows[2]] * (n - 1 - zeros - ones)
-        rest = crowd_law(others)
-        ahead, behind = (with_one_more(rest, row) for row in rows[:2])
+        ahead, behind = (counts_law([*others, row]) for row in rows[:2])
         truth = np.array([np.maximum(ahead - (1.0 + g) * behind, 0.0).sum() for g in expm1_eps])
         assert np.all(truth <= as_uncovered_user)
         if zeros == ones == 0:

@@ -433,17 +433,6 @@ def test_bounds_by_moments_lie_above_those_of_the_contour_by_little(cohort, n):
         assert np.all(moments <= np.array([1.4, 3.0, 4.0, 5.0, 6.5]) * contour)
 
 
-def histogram(laws):
-    """Masses of the numbers of the first and the second of three reports, users with these laws."""
-    found = np.zeros((len(laws) + 1, len(laws) + 1))
-    found[0, 0] = 1.0
-    for one, two, three in laws:
-        before, found = found, three * found
-        found[1:] += one * before[:-1]
-        found[:, 1:] += two * before[:, :-1]
-    return found
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_known_laws_of_few_users_are_above_all_datasets_and_near_the_worst(seed):
     """Three reports, ratios up to e^eps0, 10 to 60 users, whose lobes all count: every number of two other values."""
@@ -456,7 +445,7 @@ def test_known_laws_of_few_users_are_above_all_datasets_and_near_the_worst(seed)
     worst = np.zeros(s.size)
     for ones in range(0, n, 3 if n > 30 else 1):
         others = [rows[1]] * ones + [rows[0]] * (n - 1 - ones)
-        p, q = (histogram([*others, row]) for row in rows[:2])
+        p, q = (o.counts_law([*others, row]) for row in rows[:2])
         worst = np.maximum(worst, [np.maximum(p - at * q, 0.0).sum() for at in s])
     assert np.all(worst * (1.0 - 1e-12) <= bound)
     assert np.all(bound[:2] <= 1.09 * worst[:2])  # far out one law that all others cover is too little

@@ -1084,6 +1084,18 @@ def two_datasets(law: Array, first: int, second: int, others: int, n: int) -> li
     return [o.shuffled_pair(law[first], law[second], [law[others]] * (n - 1))]
 
 
+def sticky_attack(mechanism: Mechanism, rounds: int) -> Attacks:
+    """Of two of four users, in either order."""
+    pair = StickyCohort(mechanism, rounds, population=4).attack_pair
+    return Attacks((pair, pair.reverse))
+
+
+def stuck(rows: Sequence[Law], each: int, rounds: int) -> Iterator[o.Atoms]:
+    """Others all at one value; who is drawn reports in all rounds."""
+    view = partial(drawn, size=2, view=lambda some: together(*[crowd(some, each)] * rounds))
+    return datasets(rows, 3, view, [(x,) * 3 for x in range(len(rows))])()
+
+
 SOME_COUNTS = (*range(11), 19, 36, 43, 80)  # all that the attacks have
 ZEROS = DiscreteRandomizer([[0.7, 0.3, 0.0], [0.0, 0.9, 0.1]])
 #: The attacks, pairs of views of which each is one, in some order, the rounds, and how near they are.
@@ -1111,6 +1123,15 @@ ATTACKS: dict[str, tuple[Callable[[], Pair], Callable[[], Iterable[o.Atoms]], in
              partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 30)),
             ("whether there is one", Threshold(0.5, 3, Binomial(1), 3, "bins", "zero-out"),
              partial(bins, F(1, 2), 3, o.bernoulli(3, F(1, 2)), "bins", 30)),
+        )
+    },
+    **{
+        f"sticky cohort, {name}": (
+            partial(sticky_attack, mechanism, rounds), partial(stuck, rows, each, rounds), 1, 0.01,
+        )
+        for name, mechanism, rows, each, rounds in (
+            *((f"{k}-RR", Shuffled(KRandomizedResponse(k=k, eps0=EPS0), 2), rr(k), 1, 2) for k in (2, 3)),
+            ("uneven bits", bits(2), BITS, 1, 2), ("uneven bits of two", bits(2, bits=2), BITS, 2, 2),
         )
     },
     **{  # infinite losses where masses are 0
@@ -1205,6 +1226,10 @@ ADAPTIVE = {  # of bits: test_bits.py
         for name, truth in TRUTHS.items()
         if name.startswith(("bins of", "counts of")) and "dummies" in name
     },
+    **{  # who takes part is seen
+        f"{base}, visible": Adaptive([(BASES[base][1](3), datasets(rr(2), 2))] * 2)
+        for base in ("any, 2", "bits", "counts")
+    },
     "sums, others in between": Adaptive([shares(F(1, 4), 3), shares(F(7, 8), 3)] * 2),
     **{f"sums modulo {modulus}": Adaptive([shares(F(1, 4), 4, 1, modulus)] * 2) for modulus in (5, 9)},
     "sums of sensitivity 2": Adaptive([shares(F(1, 4), 4, 2)] * 2),
@@ -1268,19 +1293,6 @@ def test_who_chooses_signs_beats_every_fixed_list_of_signs() -> None:
     """So the larger one of two fixed orders would be no bound."""
     fixed = [divergences(composed(atoms, 1)) for atoms in moves(partial(binomial_sums, F(1, 4), 6), 2)]
     assert np.any(best_choices(f"sums {F(1, 4), 6}, 2") > np.max(fixed, axis=0) * 1.001)
-
-
-@pytest.mark.parametrize("base", ["any, 2", "bits", "counts"])
-def test_a_cap_of_two_visible_rounds(base: str) -> None:
-    """Who takes part is seen; the others of the user's second round depend on what was published before."""
-    n, rounds = 3, [composed(atoms, 1) for atoms in datasets(rr(2), 2)()]
-    bound = Accountant().compose(BASES[base][1](n), 2).get_delta(LOSSES)
-    for first in rounds:
-        for later in itertools.product([*rounds, *(law[::-1] for law in rounds)], repeat=n + 1):
-            law = np.concatenate(
-                [both[:, np.newaxis] * then for both, then in zip(first.T, later, strict=True)], axis=1
-            )
-            assert np.all(divergences(law) <= bound * (1.0 + 1e-12))
 
 
 def test_what_is_not_enough() -> None:
