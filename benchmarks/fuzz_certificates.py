@@ -77,8 +77,8 @@ from pld_shuffle.mechanisms import (
     Threshold,
     ZeroOut,
 )
-from pld_shuffle.mechanisms.blanket import Blanket, attack_law
 from pld_shuffle.mechanisms.imported import ImportedPair
+from pld_shuffle.mechanisms.shuffled import Blanket, attack_law
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.protocols import (

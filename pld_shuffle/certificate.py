@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from . import __version__
 from .checkpoint import rounds_state
-from .composition.sketch import Sketch
+from .composition.plan import Sketch
 from .mechanisms import (
     Epoch,
     Gaussian,
@@ -35,7 +35,7 @@ from .mechanisms import (
     Subsampled,
 )
 from .mechanisms.base import assumed
-from .numerics.crossing import crossing
+from .numerics.search import crossing
 from .numerics.sides import Side
 from .numerics.tuning import CERTIFICATE
 from .pairs.gaussian import with_one_noise

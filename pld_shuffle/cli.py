@@ -311,7 +311,7 @@ def _adaptive(arguments: argparse.Namespace) -> Found:
 
 def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> None:
     """The certificate and the entry for a registry, if they are wanted."""
-    from .registry import registry_entry
+    from .report import registry_entry
     from .storage import write_text
 
     delta, texts = arguments.delta, {}

@@ -15,16 +15,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .composition.aliases import TooExpensive
 from .composition.attempts import PATIENCE
 from .composition.composition import Composition, selected
 from .composition.contour import Integral, Products, capped, preferred
-from .composition.moments import MomentFunction, Moments, Rounds, laplace_of
-from .composition.plan import Plan
+from .composition.moments import MomentFunction, Moments, Rounds, TooExpensive, laplace_of
+from .composition.plan import Plan, Sketch
 from .composition.pld import formed
 from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, shared_lattice
 from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
-from .composition.sketch import Sketch
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
 from .numerics.sides import Bounds, Side

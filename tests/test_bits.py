@@ -15,7 +15,7 @@ import pytest
 from test_truths import bit, chosen, cohort, crowd, datasets
 
 from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledLDP, Subsampled
-from pld_shuffle.pairs import bit_kernels, bit_pair, strategy
+from pld_shuffle.pairs import bit_kernels, strategy
 from pld_shuffle.pairs import bits as bits_module
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.randomizers import Laplace
@@ -244,8 +244,8 @@ def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
 def test_strategies_enumerated(n, population, bits, one, zero, rounds, exact, monkeypatch):
     """Others who change from round to round, as the outputs suggest; with all datasets as types, or ends of chords."""
     if not exact:
-        monkeypatch.setattr(bit_pair, "LISTED", 0)
-        monkeypatch.setattr(bit_pair, "LEAST_NOISE", 0.0)
+        monkeypatch.setattr(bits_module, "LISTED", 0)
+        monkeypatch.setattr(bits_module, "LEAST_NOISE", 0.0)
     monkeypatch.setattr(strategy, "DIRECT_WORK", 1e8 if rounds == 2 else 0.0)  # by transforms, too
     mechanism = CountedBits(n, one_if_one=float(one), one_if_zero=float(zero), bits=bits)
     if population > n:

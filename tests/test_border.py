@@ -63,7 +63,7 @@ from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs import swap
 from pld_shuffle.pairs.bits import BitShares
-from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.pair import Cohort
 from pld_shuffle.protocols import (
     BinarySum,
     BitHistogram,

@@ -42,7 +42,7 @@ from pld_shuffle import (
 )
 from pld_shuffle.certificate import certificate
 from pld_shuffle.cli import main
-from pld_shuffle.registry import registry_entry
+from pld_shuffle.report import registry_entry
 
 #: An hour of ledgers and forgeries instead of minutes.
 FULL = "PLD_SHUFFLE_FULL" in os.environ

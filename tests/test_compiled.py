@@ -20,8 +20,8 @@ from pld_shuffle import Accountant, ShuffledLDP
 from pld_shuffle.numerics import compiled
 from pld_shuffle.numerics.compiled import Kernel
 from pld_shuffle.pairs import bit_kernels, coin_kernels, contour_kernels, swap_kernels
-from pld_shuffle.pairs.cohort import ALL_USERS
 from pld_shuffle.pairs.coins import Components, _most_in_a_cell
+from pld_shuffle.pairs.pair import ALL_USERS
 from pld_shuffle.pairs.swap import NOBODY, _extreme_types
 
 COMPILED = "from pld_shuffle.numerics import compiled; compiled.LOADING = compiled.COMPILING = -1;"

@@ -55,8 +55,7 @@ from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Contour
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Blanket
-from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.pairs.pair import Pair, Resolution
+from pld_shuffle.pairs.pair import Cohort, Pair, Resolution
 from pld_shuffle.pairs.profile import ProfilePair
 from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, UnaryEncoding
 from pld_shuffle.randomizers import Laplace as LocalLaplace

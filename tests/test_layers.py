@@ -37,7 +37,6 @@ FLOORS = [
     {"calibration", "comparison", "sweeps", "protocols", "interop", "training"},
     {"plots"},
     {"report"},
-    {"registry"},
     {"cli"},
     {"__main__"},
 ]

@@ -18,7 +18,7 @@ import test_honesty as honesty
 from pairs import test_coins as coins
 
 from pld_shuffle import Side
-from pld_shuffle.composition import pld, sketch
+from pld_shuffle.composition import plan, pld
 from pld_shuffle.numerics import binomial
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import profile
@@ -50,7 +50,7 @@ def _afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing that was computed before, and nothing that a mutant computed afterwards."""
     for suite, table in ((honesty, "CASES"), (contracts, "KINDS"), (coins, "MECHANISMS")):
         monkeypatch.setattr(suite, table, pickle.loads(pickle.dumps(getattr(suite, table))))
-    known = honesty.answer_of, contracts.laws, contracts.powers, sketch._law
+    known = honesty.answer_of, contracts.laws, contracts.powers, plan._law
     for cached in known:
         cached.cache_clear()
     yield

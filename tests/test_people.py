@@ -30,9 +30,8 @@ from pld_shuffle import (
 )
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.numerics.sides import Side
-from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Cohort, Resolution
 from pld_shuffle.randomizers import BinaryRandomizedResponse, UnaryEncoding
 from pld_shuffle.randomizers import Laplace as LaplaceReports
 

@@ -28,8 +28,8 @@ from pld_shuffle import (
     Subsampled,
 )
 from pld_shuffle.mechanisms import Laplace, MixedRR, Summed
-from pld_shuffle.mechanisms.blanket import Blanket
 from pld_shuffle.mechanisms.imported import ImportedPair
+from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.pair import Resolution

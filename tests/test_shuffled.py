@@ -11,7 +11,7 @@ from oracles import counts_law
 from scipy.special import ndtr
 
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer
-from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.pair import Cohort
 from pld_shuffle.pairs.swap import typed_profile
 from pld_shuffle.randomizers import (
     DiscreteRandomizer,

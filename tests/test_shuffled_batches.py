@@ -16,8 +16,7 @@ from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import batches as bounds
 from pld_shuffle.pairs.allocation import GaussianSteps
 from pld_shuffle.pairs.batches import MANY, BatchesBound, _guest_calls
-from pld_shuffle.pairs.game import CELLS, FINE, lattice, normal, play, step_laws
-from pld_shuffle.pairs.one_type import THINNED, preceded, rate
+from pld_shuffle.pairs.game import CELLS, FINE, THINNED, lattice, normal, play, preceded, rate, step_laws
 
 # --- the package's bound, with Gaussian noise, by quadrature ----------------------------------------------
 

@@ -21,11 +21,11 @@ from test_truths import composed, crowd, datasets, one_order, rr
 
 from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Subsampled
 from pld_shuffle.composition.composition import Composition
-from pld_shuffle.mechanisms.blanket import attack_law
+from pld_shuffle.mechanisms.shuffled import attack_law
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import slots, swap
 from pld_shuffle.pairs import swap_kernels as kernels
-from pld_shuffle.pairs.cohort import ALL_USERS, Cohort
+from pld_shuffle.pairs.pair import ALL_USERS, Cohort
 from pld_shuffle.pairs.profile import Several, largest
 from pld_shuffle.pairs.swap_pairs import AnyLDPPair
 from pld_shuffle.randomizers import Laplace

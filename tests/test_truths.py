@@ -43,10 +43,9 @@ from pld_shuffle import (
 )
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.mechanisms import DummyReports
-from pld_shuffle.mechanisms.blanket import attack_law
+from pld_shuffle.mechanisms.shuffled import attack_law
 from pld_shuffle.pairs import two_counts
-from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.pairs.pair import Attacks, Pair
+from pld_shuffle.pairs.pair import Attacks, Cohort, Pair
 from pld_shuffle.pairs.profile import Several
 from pld_shuffle.protocols import (
     BinarySum,

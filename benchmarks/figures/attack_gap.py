@@ -29,7 +29,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pld_shuffle import Accountant, Shuffled
-from pld_shuffle.mechanisms.blanket import MAX_CHOICES, strongest_triples
+from pld_shuffle.mechanisms.shuffled import MAX_CHOICES, strongest_triples
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.randomizers import FiniteRandomizer, KRandomizedResponse, SubsetSelection, UnaryEncoding

@@ -21,9 +21,16 @@ from __future__ import annotations
 
 from .balle2019 import BalleTheorem1, BalleTheorem6, Bennett, GenericBlanket, Hoeffding, LaplaceBlanket, RRBlanket
 from .bound import Adversary, Bound, OutOfRange
-from .closed_forms import Cheu, ClonesClosedForm, Erlingsson, StrongerClonesClosedForm
+from .closed_forms import (
+    Cheu,
+    ClonesClosedForm,
+    Erlingsson,
+    StrongerClonesClosedForm,
+    cpsgd_epsilon,
+    discrete_gaussian_rdp,
+    skellam_rdp,
+)
 from .composing import EpsilonAtOrder, girgis_epsilon, girgis_rdp, optimal_composition_epsilon, rdp_to_epsilon
-from .sums import cpsgd_epsilon, discrete_gaussian_rdp, skellam_rdp
 
 
 def published(k: int = 2) -> tuple[Bound, ...]:

@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import Any
 
 from ..numerics import validation
-from ..numerics.crossing import first_satisfying
+from ..numerics.search import first_satisfying
 from ..numerics.sides import Side
 
 MARGIN = 1e-12

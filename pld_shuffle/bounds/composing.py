@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.crossing import first_satisfying
+from ..numerics.search import first_satisfying
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, real, real_array
 from .bound import OutOfRange, count, failure, local_budget, log_expm1, log_ratio, lowered, raised

@@ -1,7 +1,7 @@
 """One question: attempts with less and less error, until the bracket is tight.
 
 Three evaluators compose a ledger under a plan: a contour integral over atoms wherever they lie (`contour`), the same
-integral on a lattice (`product`), and direct convolution (`direct`). Each gives a reading, or raises `TooExpensive`.
+integral on a lattice (`product`), and direct convolution (there, too). Each gives a reading, or raises `TooExpensive`.
 An attempt asks the first one that is not too expensive and *measures* the bracket it gives. If that is too wide, the
 next attempt spends less error, or asks another evaluator first. How hard an attempt tries is one number, `Plan.share`:
 the less of rtol it spends, the more it costs.
@@ -18,13 +18,11 @@ from dataclasses import dataclass, replace
 from ..numerics.sides import Bounds
 from ..numerics.tuning import FAR, FIRST_POWER, FUTILE_ATTEMPTS, MOST_ATTEMPTS, SKETCHED_POINTS
 from ..pairs.pair import Pair
-from .aliases import TooExpensive
 from .contour import Contour, preferred
-from .direct import DirectReading
-from .plan import Plan
-from .product import LatticeReading
+from .moments import TooExpensive
+from .plan import FINER, Plan, Sketch
+from .product import DirectReading, LatticeReading
 from .reading import SMALLEST_DELTA, Question, Reading
-from .sketch import FINER, Sketch
 
 Ledger = Sequence[tuple[Pair, int]]
 Evaluator = type[Contour] | type[LatticeReading] | type[DirectReading]

@@ -4,7 +4,7 @@ A ledger is a list of (pair, count).
 
 1. Where a mechanism has several proven pairs, choose (`_choices`).
 2. Read the answer off what was composed for an earlier question, if that is tight there.
-3. Otherwise sketch every pair and solve the saddle point (`sketch`): the tilt, and the order of delta.
+3. Otherwise sketch every pair and solve the saddle point (`plan`): the tilt, and the order of delta.
 4. Compose both sides, *measure* the bracket, and try again with less error until it is tight (`attempts`).
 
 Gaussian noise alone, and one round of a pair whose profile is known, need no composition.
@@ -32,9 +32,9 @@ from .attempts import Found, Ledger, Task, refined, sketched
 from .contour import Contour
 from .moments import MomentFunction
 from .one_round import OneRound
+from .plan import Sketch, sketch_key
 from .pld import formed, log_finite
 from .reading import SMALLEST_DELTA, Array, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
-from .sketch import Sketch, sketch_key
 
 MOST_TILTS = 4  # at which attacks are compared
 ROUGH = 0.1  # rtol that shows which order of the neighbouring datasets is the larger one

@@ -33,12 +33,20 @@ from ..numerics.tuning import (
 )
 from ..pairs.gaussian import noise_of
 from ..pairs.pair import Pair
-from .aliases import RATES, TooExpensive, log_geometric, log_peak
-from .moments import MomentFunction, Moments, Rounds, TiltedLaws, laplace_of
-from .plan import Plan
+from .moments import (
+    RATES,
+    MomentFunction,
+    Moments,
+    Rounds,
+    TiltedLaws,
+    TooExpensive,
+    laplace_of,
+    log_geometric,
+    log_peak,
+)
+from .plan import Plan, Sketch
 from .pld import log_finite
 from .reading import Question, Reading
-from .sketch import Sketch
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]

@@ -30,8 +30,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.crossing import first_satisfying
 from ..numerics.rounding import ROUNDOFF, above, below
+from ..numerics.search import first_satisfying
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import CUSHIONS, EXCHANGE, SMALL_CUSHIONS
 from ..pairs.gaussian import GaussianPair, gaussian_delta, noise_of, root

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.crossing import crossing
+from ..numerics.search import crossing
 from .composition import Composition
 
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.crossing import crossing
+from ..numerics.search import crossing
 from ..numerics.sides import Bounds
 from ..pairs.gaussian import gaussian_delta, root
 

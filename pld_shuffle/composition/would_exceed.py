@@ -21,12 +21,11 @@ from ..numerics.search import LOOSE_RTOL
 from ..numerics.sides import Side
 from ..numerics.tuning import PREFIX_SHARE
 from ..pairs.pair import Pair
-from .aliases import TooExpensive
 from .composition import AccuracyWarning, Composition
-from .plan import Plan
+from .moments import TooExpensive
+from .plan import Plan, Sketch
 from .pld import PLD, formed
 from .product import LEAST_DELTA, LatticeIntegral, LatticeProducts, shared_lattice
-from .sketch import Sketch
 
 Counts = Mapping[Pair, int]
 

@@ -7,13 +7,20 @@ lower ends come from there. By default it is the same pair.
 Mechanisms of your own: subclass `Mechanism` and give a pair, a `pairs.profile.ProfilePair` if you know a profile.
 
 Below it stands what mechanisms share: sentences for `assumptions`, limits of eps0 and of rates, checks of arguments.
+
+*Neighbours* (docs/people.md, section 9). A ledger has one relation. Shuffled rounds are for the *substitution* of one
+user's value, and so is central noise next to them, at twice the norm of a contribution. Accountants of DP-SGD count
+zero-out (one user's contribution is there, or replaced by nothing) or removal, at the norm itself. Both can stand in
+one ledger if every mechanism of it is read that way (`ZeroOut`): shuffled reports, where the null report is one that
+the randomizer can make; additive central noise; Gaussian noise on a Poisson sample, whose two orders are composed
+apart, since a user that is there in one round is there in all of them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -24,8 +31,8 @@ from ..composition.composition import Composition
 from ..composition.pld import PLD, formed
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import Checked, between, positive_float, positive_int, tolerance
-from ..pairs.cohort import ALL_USERS, Cohort
-from ..pairs.pair import Pair, Resolution
+from ..pairs.pair import ALL_USERS, Cohort, Pair, Resolution
+from ..pairs.profile import BothOrders
 from ..randomizers.base import EPS0_MAX
 
 Array = NDArray[np.float64]
@@ -129,7 +136,7 @@ class Mechanism(Checked, ABC):
 
     @property
     def zero_out(self) -> Pair:
-        """The pair for the zero-out relation (`mechanisms.zero_out`); TypeError where none is proved."""
+        """The pair for the zero-out relation (`ZeroOut`); TypeError where none is proved."""
         raise TypeError(f"mechanism must be one that is proved for the zero-out relation, got {self!r}")
 
     def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
@@ -271,3 +278,66 @@ sampling_rate = between(SMALLEST_RATE, 1.0)  # the share of users who take part
 def largest_loss(loss: float, *, rounded: bool = False) -> Bounds:
     """The bounds of a largest loss, known exactly or rounded a few times."""
     return Bounds(loss * (1.0 - 4e-15), loss * (1.0 + 1e-15)) if rounded else Bounds(loss, loss)
+
+
+@dataclass(frozen=True, repr=False)
+class ZeroOut(OfMechanism):
+    """A mechanism read for the zero-out relation: a user's contribution, or nothing in its place.
+
+    Parameters
+    ----------
+    mechanism : shuffled reports (`ShuffledLDP`, `ShuffledRR`, `ShuffledRandomizer`, `Shuffled`, `Epoch`; also on a
+        hidden cohort: `Subsampled`, `PoissonSampled`, `StickyCohort`), whose null report must be one the randomizer
+        can make: its law is that of a value, or a mixture of values' laws. Or `Gaussian` or `Laplace`,
+        `sensitivity` being the bound on the norm of one contribution. Or `PoissonGaussian`.
+
+    In a hidden cohort the user is drawn like everybody else; only its report is null. A ledger holds one relation: all
+    of its mechanisms are `ZeroOut`, or none. Lower ends are those of the mechanism's attack, for a null report of the
+    attack's choice. Raises TypeError for any other mechanism, such as central noise on a cohort of fixed size, where
+    somebody else's contribution stands in for the absent user's.
+
+    >>> from pld_shuffle import Accountant, Gaussian, ShuffledLDP
+    >>> acc = Accountant().compose(ZeroOut(ShuffledLDP(eps0=2.0, n=2_000)), 10)
+    >>> round(acc.compose(ZeroOut(Gaussian(sigma=20.0)), 10).get_epsilon(1e-6), 2)
+    1.12
+    """
+
+    unsampled = "take the sample inside of ZeroOut"
+
+    mechanism: Mechanism
+
+    def __post_init__(self) -> None:
+        _ = as_mechanism(self.mechanism).zero_out  # one that has none is refused here
+
+    @cached_property
+    def pair(self) -> Pair:
+        return self.mechanism.zero_out
+
+    @property
+    def attack_pair(self) -> Pair:
+        if isinstance(self.pair, BothOrders):
+            return self.pair.pairs[0]
+        known = self.mechanism.attack_pair
+        return self.pair if known is self.mechanism.pair else known
+
+    @property
+    def relation(self) -> str:
+        return ZERO_OUT
+
+    @property
+    def hidden(self) -> bool:
+        return self.mechanism.hidden
+
+    def assumptions(self) -> dict[str, str]:
+        base = self.mechanism.assumptions()
+        if self.users is not None:
+            return base | {
+                "neighbours": "one user's report is replaced by a null report, whose law is a mixture of the"
+                " randomizer's own (zero-out)"
+            }
+        found = base | {
+            "neighbours": "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)"
+        }
+        if self.pair is not self.mechanism.pair:
+            found["analysis"] = "exact pair of the noise on a Poisson sample, each order by itself"
+        return found

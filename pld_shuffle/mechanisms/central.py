@@ -17,9 +17,8 @@ from typing import ClassVar
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import keywords_only, positive_float
-from ..pairs.cohort import Cohort
 from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair
-from ..pairs.pair import Pair
+from ..pairs.pair import Cohort, Pair
 from ..pairs.profile import BothOrders, HiddenOrder
 from .base import Mechanism, said, sampling_rate
 

@@ -12,10 +12,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from ..numerics.validation import positive_int, real, users
-from ..pairs.bit_pair import BitAttackPair, BitPair, bit_attacks
-from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
-from ..pairs.cohort import Cohort
-from ..pairs.pair import Attacks, Pair
+from ..pairs.bits import LARGEST_BIT_EPS0, BitAttackPair, BitPair, BitShares, bit_attacks
+from ..pairs.pair import Attacks, Cohort, Pair
 from ..pairs.profile import Several
 from ..randomizers.base import settle
 from ..randomizers.discrete import DiscreteRandomizer

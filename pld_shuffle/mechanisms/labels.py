@@ -17,9 +17,8 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 from ..numerics.validation import between, choice, integer_in, positive_float, unit_interval, users
-from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture, Shown
-from ..pairs.pair import Pair
+from ..pairs.pair import Cohort, Pair
 from ..randomizers.base import EPS0_MAX, settle
 from .base import SMALLEST_EPS0, OfReports, largest_loss, local_epsilon, said
 

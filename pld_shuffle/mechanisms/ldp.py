@@ -16,11 +16,9 @@ import numpy as np
 
 from ..numerics.tuning import LEAST_GAIN
 from ..numerics.validation import choice, users
-from ..pairs.bit_pair import BitAttackPair, bit_attacks
-from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
-from ..pairs.cohort import Cohort
+from ..pairs.bits import LARGEST_BIT_EPS0, BitAttackPair, BitShares, bit_attacks
 from ..pairs.coins import CoinMixture, Shown
-from ..pairs.pair import Attacks, Pair
+from ..pairs.pair import Attacks, Cohort, Pair
 from ..pairs.profile import Several
 from ..pairs.sequence import SequencePair
 from ..pairs.swap import may_win

@@ -1,7 +1,12 @@
-"""Users with budgets of their own, whose reports are shuffled together (docs/people.md, section 10).
+"""Users with budgets of their own, and dummy reports, shuffled together (docs/people.md, section 10).
 
 Who hides the target are the others who show a label. Each does so with a probability of its own, and the labels shown
-have one law for all of them: so their number is Poisson-binomial instead of binomial (`pairs.mixed_coins`).
+have one law for all of them: so their number is Poisson-binomial instead of binomial (`pairs.coins.MixedCoins`).
+
+A dummy is a user whose answer is always random. So the labels of k-ary randomised response are all there is
+(docs/theory.md, section 2): another user's report is a label with probability gamma, a dummy for certain. How many
+dummies a user sends does not depend on its value. For whoever sees which of the other users' messages are random the
+pair is exact; with gamma = 0 that is everybody who knows their values, as those can be taken off.
 """
 
 from __future__ import annotations
@@ -13,9 +18,8 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from ..numerics.sides import Bounds
-from ..numerics.validation import Check, between, integer_in, positive_int
-from ..pairs.coins import Shown
-from ..pairs.mixed_coins import LabelClass, MixedCoins
+from ..numerics.validation import Check, between, integer_in, positive_int, users
+from ..pairs.coins import LabelClass, MixedCoins, Shown
 from ..randomizers.base import settle
 from .base import SUBSTITUTION, Mechanism, largest_loss, local_epsilon, said
 
@@ -188,3 +192,52 @@ def answers(k: int, uniform: float, truth: float, others: tuple[LabelClass, ...]
         gap=uniform * coin / shown,
         local_loss=local_loss,
     )
+
+
+@dataclass(frozen=True, repr=False)
+class DummyReports(Mechanism):
+    """n users shuffle k-ary randomised responses, and `dummies` uniformly random values each.
+
+    Parameters
+    ----------
+    k : values a user can have, at least 2. n : users, the target included, who follow the protocol.
+    dummies : d > 0 from every user: the integer part for certain, and one more with probability the rest.
+    gamma : probability that a user's own report is a uniformly random value, in [0, 1); 0 is the value itself.
+
+    Raises ValueError or TypeError. Complexity: that of `MixedRR`.
+
+    >>> from pld_shuffle import Accountant
+    >>> round(Accountant().compose(DummyReports(k=16, n=10_000, dummies=1.0)).get_epsilon(1e-6), 3)
+    0.217
+    """
+
+    k: int
+    n: int
+    dummies: float
+    gamma: float = 0.0
+
+    unsampled = "no pair is known for a hidden cohort with dummies"
+
+    CHECKS: ClassVar = {
+        "k": partial(integer_in, lowest=2), "n": users,
+        "dummies": between(1e-12, 1e6), "gamma": between(0.0, 1.0, "[)"),
+    }  # fmt: skip
+
+    @cached_property
+    def pair(self) -> MixedCoins:  # type: ignore[override]
+        k, gamma, whole = self.k, self.gamma, int(self.dummies)
+        rest = self.dummies - whole
+        classes = [
+            LabelClass(self.n - 1, gamma, 1.0 - gamma),
+            LabelClass(self.n * whole, 1.0, 0.0),
+            LabelClass(self.n, rest, 1.0 - rest),
+        ]
+        loss = math.log1p(k * (1.0 - gamma) / gamma) if gamma > 0.0 else math.inf
+        held = tuple(part for part in classes if part.number > 0 and part.rate > 0.0)
+        return answers(k, gamma, 1.0 - gamma, held, Bounds(loss * (1.0 - 4e-15), loss * (1.0 + 4e-15)))
+
+    def assumptions(self) -> dict[str, str]:
+        return said(
+            f"exact labels of {self.k}-ary randomised response and of {self.dummies:g} dummies a user",
+            sampling="all n users take part and send their dummies; values are dropped at random by nobody",
+        )

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUM_RTOL, SUMMED_STEPS
-from .cohort import Cohort
 from .discrete import OrderedPair
-from .pair import Atoms, Pair, Resolution
+from .pair import Atoms, Cohort, Pair, Resolution
 from .profile import ProfilePair
 from .ratio_sums import EVERYWHERE, RatioLaw, Wanted, ratio_sum
 from .slots import SlotLaw, SlotPair

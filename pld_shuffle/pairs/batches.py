@@ -1,8 +1,8 @@
 """Shuffled batches: upper ends for one epoch of a fresh permutation, and the attack they are measured against.
 
 All theorems are those of docs/shuffled_batches.md, section 3. One record or more is left out: Theorem D, by the
-envelope of Lemma 3, a slot law that is not whole, or by Theorems G (`game`) and H (`one_type`) where that is far above
-the attack. Every record is used: Theorem S, a sum over bins of u of the same for the others' batches, to which the
+envelope of Lemma 3, a slot law that is not whole, or by Theorems G and H (`game`) where that is far above the
+attack. Every record is used: Theorem S, a sum over bins of u of the same for the others' batches, to which the
 guest's is added by its call function, at a few strikes.
 """
 
@@ -21,11 +21,9 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds, Side
 from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_error, _power, _spread
-from .cohort import Cohort
-from .game import Played, lattice, normal, play
+from .game import THINNED, Played, lattice, normal, play, preceded, rate, softened
 from .gaussian import GaussianPair
-from .one_type import THINNED, preceded, rate, softened
-from .pair import Atoms, Resolution, completed
+from .pair import Atoms, Cohort, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, points, profile_atoms
 from .slots import SlotLaw, rest_of
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ..numerics.compiled import kernel
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .cohort import Cohort
+from .pair import Cohort
 from .ratio_sums import NOTHING, RatioLaw, additions
 from .slots import NoiseLaw, SlotLaw, SlotPair, rest_of
 

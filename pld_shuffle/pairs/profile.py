@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import FEW_PROFILES, SLOT_POINTS
-from .cohort import Cohort
-from .pair import Atoms, Pair, Resolution, completed
+from .pair import Atoms, Cohort, Pair, Resolution, completed
 
 Array = NDArray[np.float64]
 #: Bounds on delta, arrays, at growths expm1(eps) >= 0.

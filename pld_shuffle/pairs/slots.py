@@ -33,9 +33,8 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
 from ..randomizers.base import LocalRandomizer
-from .cohort import ALL_USERS, Cohort
 from .discrete import EitherOrder, Losses, OrderedPair
-from .pair import Atoms, Resolution
+from .pair import ALL_USERS, Atoms, Cohort, Resolution
 from .profile import ProfilePair
 
 Array = NDArray[np.float64]

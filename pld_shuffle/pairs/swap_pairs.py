@@ -15,8 +15,8 @@ from ..numerics.tuning import FEW_PROFILES, TYPED_POINTS
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
 from ..randomizers.noise_laws import TYPES_MISSED, trimmed
-from .cohort import Cohort, zoned
 from .coins import CoinMixture, Shown
+from .pair import Cohort, zoned
 from .profile import ProfilePair, UpperPair, largest
 from .swap import MOST_RATE, any_ldp_profile, by_moment, independent_users, typed_profile
 

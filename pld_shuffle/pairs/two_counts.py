@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .bit_pair import BitAttackPair, BitPair, rough_scale
-from .bits import BitShares, binomial_pmf, bit_profile, ones_law
-from .cohort import ALL_USERS, Cohort
+from .bits import BitAttackPair, BitPair, BitShares, binomial_pmf, bit_profile, ones_law, rough_scale
 from .discrete import EitherOrder, OrderedPair
-from .pair import Atoms, Attacks, Pair
+from .pair import ALL_USERS, Atoms, Attacks, Cohort, Pair
 from .profile import HiddenOrder, ProfilePair, UpperPair, points, profile_atoms
 from .shifted import losses, side_by_side, with_attack
 from .slots import SlotLaw

@@ -1,7 +1,14 @@
 """Shuffle-model protocols: what users send, what the analyzer makes of it, and what it costs in privacy."""
 
-from .dummies import BallsIntoBins, FakeUsers, MixDUMP
-from .histograms import BitHistogram, HistogramEstimate, PrivateHistogram, RAPPORHistogram
+from .histograms import (
+    BallsIntoBins,
+    BitHistogram,
+    FakeUsers,
+    HistogramEstimate,
+    MixDUMP,
+    PrivateHistogram,
+    RAPPORHistogram,
+)
 from .protocol import ExpectedError, Protocol
 from .sums import BinarySum, RealSum, UnarySum
 from .zero_sum import ZeroSum, ZeroSumHistogram

@@ -2,12 +2,16 @@
 
 from .base import LocalRandomizer
 from .discrete import DiscreteRandomizer, as_randomizer
-from .hadamard_response import HadamardResponse
 from .joint import FiniteRandomizer, Types
-from .local_hashing import LocalHashing
 from .noise import Gaussian, Laplace
 from .one_hot import RAPPOR, UnaryEncoding
-from .randomized_response import BinaryRandomizedResponse, KRandomizedResponse, SubsetSelection
+from .randomized_response import (
+    BinaryRandomizedResponse,
+    HadamardResponse,
+    KRandomizedResponse,
+    LocalHashing,
+    SubsetSelection,
+)
 
 __all__ = [
     "RAPPOR", "BinaryRandomizedResponse", "DiscreteRandomizer", "FiniteRandomizer", "Gaussian",

@@ -1,4 +1,6 @@
-"""Randomized response, of values and of sets: the truth with probability e^eps0 / (e^eps0 + k - 1), else another value.
+"""Randomizers of one value out of k: randomized response, of values and of sets, local hashing, Hadamard response.
+
+*Randomized response*: the truth with probability e^eps0 / (e^eps0 + k - 1), else another value.
 
 Equivalently: with probability gamma = k / (e^eps0 + k - 1) a uniform answer over all k values, otherwise the truth.
 That gamma is also the blanket probability, and the blanket is uniform (Balle et al. 2019, Lemma 6.1). For two values
@@ -8,13 +10,32 @@ Subset selection reports a set of s values instead, which contains the true one 
 has weight e^eps0, every other set of size s weight 1. C(k-2, s-1) sets contain one value but not another, and every set
 misses some value (Ye and Barg 2018; Wang et al. 2016).
 
+*Local hashing* (Wang, Blocki, Li, Jha, USENIX Security 2017): a random hash function, and the randomized response of
+the hashed value. The hash family is (polynomials of degree 3 in x mod P) mod l, with P the smallest prime that is at
+least max(k, l) (Carter and Wegman 1979): the residues mod P of any four values are independent and uniform. With P = u
+l + v, 0 <= v < l, a bucket has u or u + 1 residues, and two values collide with probability c = (v (u+1)^2 + (l-v) u^2)
+/ P^2, at least 1/l. The function is public, so the laws are averages over it: tv has a factor 1 - c (the table of Wang
+et al. 2024 has it without, an upper bound), and the blanket of one function is that of randomized response, unless all
+k values collide, when its mass is 1. For k > 4 that is not counted: it has a probability of at most that of four, about
+l^-3.
+
+*Hadamard response* (Acharya, Sun, Zhang, AISTATS 2019, with one block): a column of a Hadamard matrix on which the
+value's row is +1. K is the smallest power of 2 with K >= k + 1. Value x has row r = x + 1 of the K x K Sylvester
+matrix, whose entry at (r, c) is +1 iff r & c has even parity. C_x is the set of the s = K/2 columns on which that row
+is +1. Reports in C_x have weight e^eps0, all others weight 1, norm Z = s (e^eps0 + 1). Two values share s/2 reports, so
+tv = (e^eps0 - 1) s / (2 Z). Column 0 belongs to every C_x, and no other does, since the rows 1, 2, 4, ..., K/2 are in
+use; so gamma = (K - 1 + e^eps0) / Z.
+
 All formulas are written in e^{-eps0}, so that they keep their relative accuracy for large eps0.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -140,3 +161,157 @@ class SubsetSelection(ValuesRandomizer):
             chosen = np.argpartition(keys, self.size - 1, axis=1)[:, : self.size]
             np.put_along_axis(masks[start : start + step], chosen, 1, axis=1)
         return masks.reshape(*values.shape, self.k)
+
+
+_LARGEST = 2**31 - 1  # a product of residues must fit an int64
+_INDEPENDENT = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalHashing(ValuesRandomizer):
+    """Local hashing of the values 0 ... k-1 into `buckets`; a report is four coefficients and a bucket.
+
+    k: number of values, 2 ... 2^31 - 1. eps0: local epsilon, in (0, 700]. buckets: l, 2 ... 2^31 - 1. gamma is a lower
+    bound for k > 4. Raises TypeError or ValueError for anything else.
+    """
+
+    buckets: int
+
+    _most_values = _LARGEST
+
+    CHECKS: ClassVar = {"buckets": partial(integer_in, lowest=2, highest=_LARGEST)}
+
+    @cached_property
+    def prime(self) -> int:
+        """P, the smallest prime that is at least max(k, buckets)."""
+        candidate = max(self.k, self.buckets)
+        while any(candidate % divisor == 0 for divisor in range(2, math.isqrt(candidate) + 1)):
+            candidate += 1
+        return candidate
+
+    @property
+    def collision(self) -> float:
+        """c, the exact probability that two different values hash to the same bucket."""
+        return float(sum(number * size**2 for number, size in self._sizes) / self.prime**2)
+
+    @property
+    def response(self) -> KRandomizedResponse:
+        """Randomized response of a bucket."""
+        return KRandomizedResponse(k=self.buckets, eps0=self.eps0)
+
+    @property
+    def tv(self) -> float:
+        """(1 - c) (e^eps0 - 1) / (e^eps0 + l - 1), the same for all pairs."""
+        return (1 - self.collision) * self.response.tv
+
+    @property
+    def _sizes(self) -> tuple[tuple[int, int], ...]:
+        """(how many buckets, of how many residues)."""
+        whole, extra = divmod(self.prime, self.buckets)
+        return (self.buckets - extra, whole), (extra, whole + 1)
+
+    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+        """Groups: which of the values have the reported bucket; of all values, if they are so few."""
+        few = self.k <= _INDEPENDENT
+        if values.size > _INDEPENDENT:
+            raise ValueError(f"inputs must be at most {_INDEPENDENT} different ones, got {values.size}")
+        m = self.k if few else values.size
+        inside = np.indices((2,) * m).reshape(m, -1)
+        ones, prime = inside.sum(axis=0), self.prime
+        share = sum(
+            number * (size / prime) ** ones * ((prime - size) / prime) ** (m - ones) for number, size in self._sizes
+        )
+        truth, lie = self.response.truth, self.response.lie
+        every = few & (ones == m)
+        masses: FloatArray = share * np.where(np.vstack([inside, every]), truth, lie)
+        return masses[np.append(values, m)] if few else masses
+
+    def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
+        """Reports of shape values.shape + (5,), the coefficient of x^3 first."""
+        function = rng.integers(0, self.prime, (*values.shape, _INDEPENDENT))
+        hashed = np.zeros_like(values)
+        for coefficient in np.moveaxis(function, -1, 0):
+            hashed = (hashed * values + coefficient) % self.prime
+        bucket = self.response._drawn(hashed % self.buckets, rng)
+        return np.concatenate([function, bucket[..., np.newaxis]], axis=-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HadamardResponse(ValuesRandomizer):
+    """Hadamard response for the values 0 ... k-1; a report is an integer in 0 ... K-1.
+
+    k: number of values, 2 ... 2^48. eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
+    """
+
+    _most_values = 2**48
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports, K."""
+        return 1 << self._bits
+
+    @property
+    def truth(self) -> float:
+        """Probability of a report in C_x, s e^eps0 / Z."""
+        return 1 / (1 + math.exp(-self.eps0))
+
+    @property
+    def tv(self) -> float:
+        """(e^eps0 - 1) s / (2 Z) = tanh(eps0/2) / 2, the same for all pairs."""
+        return math.tanh(self.eps0 / 2) / 2
+
+    @property
+    def _bits(self) -> int:
+        return self.k.bit_length()
+
+    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+        """Groups: which of the sets C_x have the report, and column 0 where the blanket needs it.
+
+        The parities of the columns with some rows are uniform over a linear space.
+        """
+        space = {0}  # words of parities: bit i belongs to input i
+        for bit in range(self._bits):
+            odd = (values + 1) >> bit & 1
+            word = sum(1 << i for i in np.flatnonzero(odd).tolist())
+            space |= {other ^ word for other in space}
+        words = np.array(sorted(space))
+        inside = words >> np.arange(values.size)[:, np.newaxis] & 1 == 0
+        heavy = np.vstack([inside, np.zeros(words.size, dtype=bool)])
+        number = np.full(words.size, float(self.outputs // words.size))
+        if blanket:
+            number[0] -= 1
+            heavy, number = np.insert(heavy, 0, True, axis=1), np.insert(number, 0, 1)
+        mass = 2 * self.truth / self.outputs
+        return np.asarray(number * np.where(heavy, mass, mass * math.exp(-self.eps0)))
+
+    def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
+        """The given inputs, every sum of their rows modulo 2, and one input whose row is no such sum.
+
+        They range over the completed code, all rows but the first: some may be k or larger, and bounds over all kinds
+        hold for more values than there are.
+        """
+        sums = {0}
+        for x in given:
+            sums |= {other ^ (x + 1) for other in sums}
+        fresh = [r for r in (1 << j for j in range(self._bits)) if r not in sums][:1]
+        return sorted(r - 1 for r in (*sums, *fresh) if r > 0)
+
+    @property
+    def _codewords(self) -> int:
+        """Number of inputs of the completed code, at least k."""
+        return self.outputs - 1
+
+    def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
+        honest = rng.random(values.shape) < self.truth
+        row = values + 1
+        # A uniform column, with the lowest bit of the row flipped where its parity is wrong.
+        column = rng.integers(0, self.outputs, values.shape)
+        wrong = (_parity(row & column) == 0) != honest
+        return np.where(wrong, column ^ (row & -row), column)
+
+
+def _parity(words: IntArray) -> IntArray:
+    """Parity of the number of ones of each non-negative int64."""
+    for shift in (32, 16, 8, 4, 2, 1):
+        words = words ^ (words >> shift)
+    return words & 1

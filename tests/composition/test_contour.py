@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from pld_shuffle import Gaussian, ShuffledLDP
-from pld_shuffle.composition.aliases import TooExpensive
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Integral
-from pld_shuffle.composition.moments import Rounds
+from pld_shuffle.composition.moments import Rounds, TooExpensive
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.pairs.profile import Array, ProfilePair

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pld_shuffle.composition import product as module
-from pld_shuffle.composition.aliases import TooExpensive
+from pld_shuffle.composition.moments import TooExpensive
 from pld_shuffle.composition.plan import Plan
 from pld_shuffle.composition.pld import PLD
 from pld_shuffle.composition.product import LatticeIntegral, LatticeProducts

@@ -10,8 +10,7 @@ import pytest
 import reference as r
 
 from pld_shuffle import ShuffledLDP, ShuffledRR
-from pld_shuffle.composition.plan import Plan
-from pld_shuffle.composition.sketch import Sketch
+from pld_shuffle.composition.plan import Plan, Sketch
 
 LEDGER = [
     (ShuffledLDP(eps0=1.0, n=2_000, analysis="stronger-clones").pair, 6),

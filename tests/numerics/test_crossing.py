@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pld_shuffle.numerics.crossing import NEXT, crossing, first_satisfying
+from pld_shuffle.numerics.search import NEXT, crossing, first_satisfying
 
 FUNCTIONS = {
     "straight": lambda x: 0.3 - x,

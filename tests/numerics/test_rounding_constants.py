@@ -22,12 +22,11 @@ from pld_shuffle.mechanisms import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.numerics.binomial import binomial_window, chernoff_window
 from pld_shuffle.numerics.rounding import ROUNDOFF, total
 from pld_shuffle.numerics.sides import Side
-from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coin_kernels import central_coin_mass
 from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.contour_kernels import turns
 from pld_shuffle.pairs.gaussian import LaplacePair
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Cohort, Resolution
 from pld_shuffle.pairs.profile import ProfilePair, amplified_loss
 from pld_shuffle.randomizers.noise_laws import gaussian_groups
 

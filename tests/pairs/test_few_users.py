@@ -13,7 +13,7 @@ from oracles import mean_part
 from scipy.special import ndtr
 
 from pld_shuffle import Side
-from pld_shuffle.mechanisms.blanket import Blanket, attack_law, strongest_attack
+from pld_shuffle.mechanisms.shuffled import Blanket, attack_law, strongest_attack
 from pld_shuffle.pairs.few_users import MOST_USERS, FewSlots
 from pld_shuffle.pairs.pair import Atoms, Resolution
 from pld_shuffle.pairs.slots import SlotLaw
