@@ -409,3 +409,11 @@ def test_labels_so_rare_that_squares_overflow(eps0):
             assert 0.9 * bounds.upper < bounds.lower <= bounds.upper < 0.81 * share
         if eps0 < 600.0:  # far from the end of the range of numbers
             assert np.all(found.upper <= 0.8 * share * 1.001) and np.all(found.lower >= 0.75 * share)
+
+
+def test_no_upper_end_above_that_of_a_smaller_epsilon() -> None:
+    """Deltas below all that is told apart: 1.82e-289 at 8 stood beside 1.56e-289 at 4."""
+    epsilons = np.array([8.0, 0.5, 1.0, 4.0, 2.0, 0.1])
+    found = Accountant().compose(ShuffledRR(50, 196_000, eps0=3.02), 5).delta_bounds(epsilons)
+    for end in found:
+        assert np.all(np.diff(end[np.argsort(epsilons)]) <= 0.0)

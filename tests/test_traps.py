@@ -93,7 +93,7 @@ def test_the_command_line_says_it_in_one_line(flags: str, text: str, capsys: Any
 
 
 @pytest.mark.parametrize(("ask", "text"), [
-    (lambda: Accountant().compose(local.Laplace(eps0=1.0)), r"run is Shuffled\(randomizer, n\)"),
+    (lambda: Accountant().compose(local.Laplace(eps0=1.0)), r"run is Shuffled\(randomizer, n\), .*pld_shuffle.Laplace"),
     (lambda: Shuffled(Laplace(scale=1.0), 100), r"randomizers.Laplace\(eps0=\.\.\.\)"),
     (lambda: Shuffled(Gaussian(sigma=1.0), 100), r"randomizers.Gaussian\(sigma=\.\.\.\)"),
     (lambda: Shuffled(lambda x: x, 100), r"ShuffledLDP\(eps0, n\), or with its total variation"),

@@ -125,7 +125,12 @@ class Composition:
             found = (self._largest if orders else self._chosen)(asked, read is read_epsilons)
         else:
             found = self._from_readings(asked, answer, read)
-        lower, upper = (end.reshape(values.shape) for end in found)
+        # Delta falls with epsilon, and epsilon with delta: every end is one for all questions beyond it.
+        order = np.argsort(asked, kind="stable")
+        lower, upper = np.empty_like(found)
+        upper[order] = np.minimum.accumulate(found[1][order])
+        lower[order[::-1]] = np.maximum.accumulate(found[0][order[::-1]])
+        lower, upper = lower.reshape(values.shape), upper.reshape(values.shape)
         return Bounds(lower, upper) if values.ndim else Bounds(float(lower), float(upper))
 
     def _from_readings(

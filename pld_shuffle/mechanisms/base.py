@@ -260,6 +260,8 @@ def as_mechanism(value: Any) -> Mechanism:
     if not isinstance(value, Mechanism):
         local = hasattr(value, "slot_laws")
         wrap = "; what n users run is Shuffled(randomizer, n)" if local else ""
+        if local and type(value).__name__ in ("Gaussian", "Laplace"):
+            wrap += f", and a curator's noise is pld_shuffle.{type(value).__name__}"
         raise TypeError(f"mechanism must be a mechanism, got {value!r}{wrap}")
     return value
 
