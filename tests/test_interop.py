@@ -284,24 +284,6 @@ def test_gaussian_laplace_and_randomized_response_as_the_peer_has_them() -> None
         assert bounds.upper <= bounds.lower * 1.001
 
 
-def test_laplace_noise_on_two_coordinates_is_no_worse_than_on_one() -> None:
-    """Splitting the distance over coordinates lowers delta: exact sums over products of scalar losses."""
-    z = np.linspace(-12.0, 14.0, 1301)
-    width = z[1] - z[0]
-
-    def law(shift: float) -> Any:
-        return 0.5 * np.exp(-np.abs(z - shift)) * width
-
-    whole = Laplace(scale=1.0, sensitivity=2.0)
-    for part in (0.2, 0.7, 1.0):
-        p = np.outer(law(0.0), law(0.0))
-        q = np.outer(law(part), law(2.0 - part))
-        for eps in (0.0, 0.4, 1.0, 1.6, 1.9):
-            split = float(np.maximum(p - math.exp(eps) * q, 0.0).sum())
-            bound = float(whole.pair.profile(np.array([math.expm1(eps)]), 1e-3, 0.0).upper[0])
-            assert split <= bound * (1 + 1e-3) + 1e-5
-
-
 POISSON, FIXED = dp_event.PoissonSampledDpEvent, dp_event.SampledWithoutReplacementDpEvent
 GAUSSIAN = dp_event.GaussianDpEvent
 READ = [

@@ -444,10 +444,8 @@ SLOW = PROTOCOLS.keys() - {"histogram", "zero", "rappor", "dummies", "fakes"}
 
 
 @pytest.mark.parametrize("epsilon, delta, n, more", [
-    (1.0, 1e-6, 5_000, {}),
-    (0.8, 1e-8, 20_000, {"rounds": 3}),
-    (1.5, 1e-5, 4_000, {"honest_fraction": 0.5}),
-], ids=["plain", "rounds", "honest"])  # fmt: skip
+    (0.8, 1e-8, 20_000, {"rounds": 3}), (1.5, 1e-5, 4_000, {"honest_fraction": 0.5}),
+], ids=["rounds", "honest"])  # fmt: skip
 @each_protocol(*SLOW, but=("one bit",))
 def test_from_budget_is_safe_and_nearly_tight(name, epsilon, delta, n, more):
     """Proved private as returned; with a thousandth less noise, the same analysis cannot prove it."""
@@ -461,7 +459,7 @@ def test_from_budget_is_safe_and_nearly_tight(name, epsilon, delta, n, more):
 
 
 @pytest.mark.parametrize("epsilon, n, near", [
-    (20.0, 100, 0.04), (8.0, 30, 0.04), pytest.param(0.9, 30_000, 1e-3, marks=pytest.mark.slow),
+    (20.0, 100, 0.04), (8.0, 30, 0.04), pytest.param(0.9, 10_000, 3e-3, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_real_sum_from_budget_finds_the_best_number_of_cells(epsilon, n, near):
     """No other k has an exact worst-case error at the same budget that is smaller by more than `near`."""

@@ -26,6 +26,7 @@ from pld_shuffle import (
     PoissonSampled,
     RandomAllocation,
     Shuffled,
+    ShuffledBatches,
     ShuffledLDP,
     ShuffledRR,
     StickyCohort,
@@ -117,14 +118,17 @@ ROWS: list[Any] = [
         for k, eps0, rounds in ((16, 2.0, 8), (16, 2.0, 64), (3, 1.0, 1000), (4, 4.0, 4))
     ),
     one(Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000, analysis="blanket"), delta=1e-9, most=1e-6),
-    one(Shuffled(geometric(12), 10_000), width=4e-3),
+    one(Shuffled(geometric(8), 10_000), width=4e-3),
     one(Shuffled(geometric(18), 10_000), width=2e-3),  # laws of so many inputs are rows of the matrix as they are
     # Few users of noise.
     *(
         one(Shuffled(R.Laplace(eps0=eps0), n), rounds, width=1 / 3, most=rounds * eps0)
         for eps0, n, rounds in ((1.0, 10, 1), (1.0, 10, 1000), (2.0, 3, 5))
     ),
-    *(one(Shuffled(R.Gaussian(sigma=1.0), 3), rounds, width=1 / 3) for rounds in (1, 10)),
+    *(
+        one(Shuffled(R.Gaussian(sigma=sigma), n), rounds, width=1 / 3)
+        for sigma, n, rounds in ((1.0, 3, 1), (1.0, 3, 10), (0.6, 2, 1))
+    ),
     *(
         one(CountedBits(n, eps0=eps0), delta=delta, width=1.5e-3)
         for n in (1000, 10**5, 10**9) for eps0 in (0.25, 1.0, 2.0, 4.0, 6.0, 8.0) for delta in (1e-6, 1e-10, 1e-15)
@@ -178,6 +182,14 @@ ROWS: list[Any] = [
         for sigma, steps, epochs, delta, known in (
             (1.0, 10, 10, 1e-6, 6.9003), (100.0, 10, 100, 1e-6, 0.115930), (4.0, 1000, 10, 1e-6, 0.0916762),
             (0.5, 10**5, 10, 1e-6, 0.92523), (0.5, 10**7, 10, 1e-5, 0.0197604),
+        )
+    ),
+    *(  # shuffled batches; of the last two every record is used
+        one(ShuffledBatches(sigma, batches, 500, batches * 500 + spare), width=0.12, least=0.999 * attack, most=most,
+            known=(attack, 1e-3))
+        for sigma, batches, spare, attack, most in (
+            (1.0, 1000, 1, 3.7253, 3.7272), (1.5, 100, 1, 1.9645, 1.9694), (2.0, 100, 1, 0.71846, 0.7286),
+            (4.0, 1000, 1, 0.03059, 0.03087), (1.5, 100, 0, 1.9645, 2.06), (2.0, 37, 0, 1.2147, 1.345),
         )
     ),
     # delta where epsilon was said to be 9.4415 for 1e-30, and 18.2109 for 1e-90: an upper end was 5e-25.
@@ -304,7 +316,7 @@ ROWS: list[Any] = [
         for n, population, eps0, rounds, delta, value in (
             (1000, 10**5, 3.0, 10, 1e-5, "0.015020"), (1000, 10**5, 3.0, 1000, 1e-5, "0.190925"),
             (1000, 10**5, 3.0, 10**4, 1e-5, "0.669680"), (100, 10**4, 4.0, 1000, 1e-5, "1.21968"),
-            (50, 1000, 4.0, 100, 1e-6, "3.3311"), (5000, 10**6, 6.33981, 2000, 1e-6, "0.423078"),
+            (5000, 10**6, 6.33981, 2000, 1e-6, "0.423078"),
             (500, 10**6, 6.0, 2000, 1e-6, "0.102938"), (1000, 10**4, 5.0, 500, 1e-6, "6.03544"),
             (500, 50_000, 1.0, 1000, 1e-6, "0.062701"), (500, 50_000, 2.0, 1000, 1e-6, "0.16552"),
             (500, 50_000, 4.0, 1000, 1e-6, "0.58512"), (500, 50_000, 6.0, 1000, 1e-6, "1.7634"),

@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from pld_shuffle import Gaussian, ShuffledLDP
+from pld_shuffle import Gaussian
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Integral
 from pld_shuffle.composition.moments import Rounds, TooExpensive
@@ -116,20 +116,6 @@ def test_every_node_left_out_is_below_the_floor(seed: int, monkeypatch: pytest.M
     assert np.array_equal(found._tilted.most(y, 1), most[:1])
 
 
-def test_the_bracket_has_the_width_that_smoothing_and_tolerance_say() -> None:
-    """Eight rounds of two atoms, one sum at epsilon itself: smoothing alone is left, and of first order."""
-    parts = [Rounds(np.array([0.3, 0.7]), np.array([-0.84, 0.85]), 0.0, 0.0, 8)]
-    law = exact_law(parts)
-    widths = []
-    for tau in (0.02, 0.01):
-        found, place = Integral(parts, 0.0, 1.0, tau, 1e-9, 1e-9), np.array([3.42])
-        lower, upper = found.lowers(place)[0], found.uppers(place)[0]
-        truth = float(exact(law, 0.0, 3.42))
-        assert lower <= truth <= upper
-        widths.append(upper / lower - 1.0)
-    assert widths[1] < 0.55 * widths[0]
-
-
 @dataclass(frozen=True)
 class Unnamed(ProfilePair):
     """Gaussian noise that is not known as such."""
@@ -193,18 +179,3 @@ def test_mass_at_infinity_may_lie_at_the_largest_loss(seed: int) -> None:
     assert np.all(above[beyond] <= lost + rounding)
     assert capped.infinity_mass == 0.0 and law.capped(float(loss[kept - 1]), 1e-3, -50.0) is law
     assert law.capped(float(loss[-1]), 30.0, -2.0) is law  # at infinity it costs less
-
-
-@pytest.mark.parametrize("eps0", [1.0, 4.0])
-def test_one_integral_answers_far_around(eps0: float) -> None:
-    """From 0.8 to 1.3 times the epsilon that it is made for; the answers there overlap with those made for them."""
-    pair = ShuffledLDP(eps0, 10_000, analysis="stronger-clones").pair
-    composition = Composition([(pair, 1000)], 1e-3)
-    top = composition.epsilons(1e-6).upper
-    law = composition.latest
-    eps = np.linspace(0.8, 1.3, 11) * top
-    found = composition.deltas(eps)
-    assert composition.latest is law and np.all(found.upper <= 1.001 * found.lower)
-    for k in (0, 5, 10):
-        alone = Composition([(pair, 1000)], 1e-3).deltas(float(eps[k]))
-        assert alone.lower <= found.upper[k] and found.lower[k] <= alone.upper

@@ -13,7 +13,6 @@ from pld_shuffle.composition.moments import TooExpensive
 from pld_shuffle.composition.plan import Plan
 from pld_shuffle.composition.pld import PLD
 from pld_shuffle.composition.product import LatticeIntegral, LatticeProducts
-from pld_shuffle.composition.reading import excluded_epsilons, proven_epsilons
 from pld_shuffle.numerics.sides import Side
 
 STEP = 0.01
@@ -83,14 +82,6 @@ def test_both_bounds_enclose_the_exact_product(
         assert upper[k] >= truth * (1.0 - 1e-15)
 
 
-@pytest.mark.parametrize("side", Side)
-def test_they_are_next_to_each_other_at_the_tilted_mean(side: Side) -> None:
-    laws = [law(seed, side) for seed in range(4)]
-    for eps in (0.2, 0.7, 1.5):
-        lower, upper = read(laws, COUNTS, plan_of(laws, COUNTS, eps), [eps, 1.1 * eps])
-        assert np.all(upper <= lower * (1.0 + 2e-6))
-
-
 @pytest.mark.parametrize("what", ["period", "frequencies", "both"])
 def test_what_is_left_out_is_booked(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A period far too short, and far too few frequencies: wide, but valid."""
@@ -128,27 +119,3 @@ def test_too_many_nodes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     one = law(3, Side.UPPER)
     with pytest.raises(TooExpensive):
         LatticeIntegral([one], np.ones(1), plan_of([one], [1], 0.2))
-
-
-@pytest.mark.parametrize("side", Side)
-def test_epsilons_of_prefixes_are_proven_ends(side: Side) -> None:
-    laws = [law(seed, side) for seed in range(3)]
-    counts = [6, 6, 6]
-    plan = plan_of(laws, counts, 0.9)
-    integral = LatticeIntegral(laws[:1], np.array([6.0]), plan, times=3.0, terms=3)
-    rows = np.stack([*integral.rows, *(integral.row(one) for one in laws[1:])])
-    products = LatticeProducts(integral, np.cumsum(6.0 * rows, axis=0))
-    delta = exact(laws, counts, 0.9)
-    asked, start = np.full(3, delta), np.maximum(products.centre, 0.0)
-    if side is Side.UPPER:
-        eps = proven_epsilons(products.uppers, asked, start, 0.1, 10.0)
-    else:
-        eps = excluded_epsilons(products.lowers, asked, start + 0.1, 0.1, 10.0)
-    eps = np.where(np.isnan(eps), 0.0, eps)
-    assert eps[-1] == pytest.approx(0.9, rel=1e-6)
-    for k in range(3):
-        truth = exact(laws[: k + 1], counts[: k + 1], float(eps[k]))
-        if side is Side.UPPER:
-            assert truth <= delta
-        else:
-            assert truth >= delta or eps[k] == 0.0

@@ -12,12 +12,11 @@ import oracles as o
 import pytest
 from test_truths import PLAIN, ordered
 
-from pld_shuffle import Accountant, Bounds, DiscretePair, Gaussian, Laplace, Side, Subsampled
+from pld_shuffle import Accountant, DiscretePair, Gaussian, Laplace, Side, Subsampled
 from pld_shuffle.composition.moments import Rounds
-from pld_shuffle.mechanisms import Mechanism
 from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs.pair import Resolution
-from pld_shuffle.pairs.profile import ProfilePair, ProfilePoints, points, profile_atoms
+from pld_shuffle.pairs.profile import ProfilePoints, profile_atoms
 from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers import HadamardResponse, UnaryEncoding
 
@@ -74,34 +73,6 @@ def test_a_rare_cohort_keeps_the_infinite_loss(rate: float) -> None:
         lower, upper = Accountant().compose(sampled).delta_bounds(eps)
         assert lower <= truth * (1 + 1e-12) and truth <= upper * (1 + 1e-12)
         assert upper <= 1.001 * lower
-
-
-class KnownPair(ProfilePair):
-    """A symmetric pair by its exact profile: binary randomised response, so that dots meet one kink."""
-
-    max_loss = Bounds(math.log(3.0), math.log(3.0))
-    scale = 0.9
-    top_mass = 0.75
-
-    def profile(self, expm1_eps: np.ndarray, rtol: float, truncated_mass: float) -> Bounds:
-        value = np.maximum(0.75 - (1.0 + expm1_eps) * 0.25, 0.0)
-        return Bounds(value * (1 - 1e-15), value * (1 + 1e-15))
-
-
-class Known(Mechanism):
-    pair = KnownPair()
-
-    def assumptions(self) -> dict[str, str]:
-        return {}
-
-
-def test_dots_find_an_isolated_kink() -> None:
-    """On a lattice that has the largest loss: both sides are the pair itself."""
-    lower, upper = (Known().pld(step=math.log(3.0) / 1000, side=side) for side in Side)
-    for eps in (0.0, 0.5, 1.0):
-        truth = 0.75 - math.exp(eps) * 0.25
-        assert lower.delta(eps) <= truth <= upper.delta(eps)
-        assert upper.delta(eps) - lower.delta(eps) < 1e-9 * truth
 
 
 # --- Polygons from dots: a lower one is nowhere above the profile, an upper one nowhere below ---
@@ -170,30 +141,6 @@ def test_largest_loss_of_a_blanket_is_not_below_eps0(eps0: float) -> None:
     for randomizer in (UnaryEncoding(k=4, eps0=eps0), HadamardResponse(k=5, eps0=eps0)):
         mechanism = Blanket(randomizer, 10)
         assert mechanism.pair.max_loss.lower <= eps0 <= mechanism.pair.max_loss.upper
-
-
-@pytest.mark.parametrize("rate", [1e-3, 0.3, 5.0])
-@pytest.mark.parametrize("heavy", [False, True])
-@pytest.mark.parametrize("largest", [math.inf, 7.0, 0.5])
-def test_points_end_where_nothing_is_left(rate: float, heavy: bool, largest: float) -> None:
-    """The last point is below what is missed, and not far behind the first one that is; or it is the largest loss."""
-    asked = []
-
-    def height(loss: np.ndarray) -> np.ndarray:
-        x = loss / rate
-        tail = np.exp(-x if heavy else -0.5 * x * x) * 0.4 * min(rate, 1.0) + 1e-6
-        return np.where(loss < largest, tail, 1e-6)
-
-    def profile(expm1_eps: np.ndarray) -> Bounds:
-        asked.append(expm1_eps.size)
-        return Bounds(height(np.log1p(expm1_eps)), height(np.log1p(expm1_eps)))
-
-    found = points(profile, width=0.1 * rate, truncated_mass=1e-13, scale=rate, max_loss=largest, infinity=1e-6)
-    last = math.log1p(float(found.expm1_eps[-1]))
-    assert height(np.array([last]))[0] <= 1e-6 * (1.0 + 1e-10) + 1e-13 or last >= 0.999 * largest
-    before = height(np.array([0.9 * last]))[0]
-    assert before > 1e-6 + 1e-13 or last >= 0.999 * largest
-    assert sum(size == 1 for size in asked) <= 14
 
 
 # --- Central mechanisms: against closed forms in high precision, and one exactly composed case ---
