@@ -21,6 +21,7 @@ import jsonschema
 import numpy as np
 import oracles
 import pytest
+import reference
 from test_honesty import composed_of
 from test_truths import rr
 
@@ -238,22 +239,13 @@ def test_a_hidden_cohort_bounds_every_dataset(n: int) -> None:
 
 
 def test_many_users_are_bounded_tightly() -> None:
-    """Exact binomial sums of stronger clones, n = 400; a factor 1 + 1e-3 in the wrong place would show."""
-    n, expm1_epsilons = 400, [0.0, 0.05, 0.2]
-    held = checker.mechanism(
-        {"kind": "ShuffledLDP", "arguments": {"eps0": 1.0, "n": n, "analysis": "stronger-clones"}}, ""
-    )
-    p = Fraction(math.e)  # near enough: compared to 1e-3
-    for g in expm1_epsilons:
-        s, total = 1 + g, 0.0
-        for m in range(1, n + 1):
-            weight = math.comb(n, m) * (2 / (float(p) + 1)) ** m * (1 - 2 / (float(p) + 1)) ** (n - m)
-            if weight < 1e-25:
-                continue
-            values = [math.comb(m, j) / 2**m * max(j * (p - s) + (m - j) * (1 - s * p), 0) for j in range(m + 1)]
-            total += weight * float(sum(values))
-        exact = total / n
-        deviation = math.sqrt(n * (math.e - 1) ** 2 * 2 / (math.e + 1))
+    """All atoms of stronger clones, n = 400; a factor 1 + 1e-3 in the wrong place would show."""
+    n, arguments = 400, {"eps0": 1.0, "n": 400, "analysis": "stronger-clones"}
+    held = checker.mechanism({"kind": "ShuffledLDP", "arguments": arguments}, "")
+    pair = reference.atoms(reference.stronger_clones(n, 1.0))
+    deviation = math.sqrt(n * (math.e - 1) ** 2 * 2 / (math.e + 1))
+    for g in (0.0, 0.05, 0.2):
+        exact = reference.hockey_stick(pair, math.log1p(g))
         where = (arb((2.0 + 15.0 * g) / deviation), arb(12 * deviation), arb(0.01 * deviation))
         value = float(checker.profile(held, "labels", arb(g), where, []))
         assert exact * (1 - 1e-9) <= value <= exact * (1 + 1e-3)

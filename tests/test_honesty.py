@@ -252,7 +252,7 @@ def test_bounds_are_tight(name: str) -> None:
 
 def random_mechanism(rng: np.random.Generator) -> Mechanism:
     n = int(rng.choice([1, 2, 3, 4, 5, 8, 20]))
-    gamma = float(rng.choice([rng.uniform(0.001, 1.0), 1.0 - 10.0 ** rng.uniform(-6, -1)]))
+    gamma = float(rng.choice([rng.uniform(0.001, 1.0), 1.0 - 10.0 ** rng.uniform(-9, -1)]))
     mechanism: ShuffledLDP | ShuffledRR
     if rng.random() < 1 / 3:
         analysis = str(rng.choice(["clones", "stronger-clones"]))

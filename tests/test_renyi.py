@@ -197,11 +197,11 @@ def test_orders_do_not_depend_on_each_other() -> None:
 ])  # fmt: skip
 def test_shape_over_orders(mechanism: Mechanism) -> None:
     """Rising, (order - 1) R convex in the order, never above the largest loss, all within the width asked for."""
-    orders = 1.0 + np.geomspace(1e-3, 1e4, 13)
+    orders = 1.0 + np.geomspace(1e-3, 1e4, 7)
     lower, upper = renyi_bounds(mechanism, orders, rtol=1e-2)
     assert np.all(upper <= mechanism.pair.max_loss.upper) and np.all(upper > 0.0)
     assert np.all(lower[:-1] <= upper[1:]) and np.all(lower <= upper)
-    for i, j in itertools.combinations(range(0, 13, 3), 2):
+    for i, j in itertools.combinations(range(0, 7, 2), 2):
         middle = 0.5 * (orders[i] + orders[j])
         low = renyi_bounds(mechanism, middle, rtol=1e-2).lower * (middle - 1.0)
         assert low <= 0.5 * (upper[i] * (orders[i] - 1.0) + upper[j] * (orders[j] - 1.0))

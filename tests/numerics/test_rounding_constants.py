@@ -133,8 +133,11 @@ def test_amplified_losses_are_rounded_upwards() -> None:
         assert exact <= found <= exact * (1 + arb(1e-14))
 
 
-def budgets(rng: np.random.Generator, count: int) -> list[float]:
-    return [1e-9, 700.0, *(log_uniform(rng, 1e-9, 700.0) for _ in range(count))]
+def budgets(rng: np.random.Generator, count: int) -> Iterator[float]:
+    """Of all sizes, with as many digits as their exponentials need."""
+    for eps0 in (1e-9, 700.0, *(log_uniform(rng, 1e-9, 700.0) for _ in range(count))):
+        ctx.prec = 400 + int(4 * eps0)
+        yield eps0
 
 
 def largest_of(pair: CoinMixture, exact: arb) -> None:
@@ -147,7 +150,6 @@ def test_rates_of_clones() -> None:
     rng = np.random.default_rng(6)
     for eps0 in budgets(rng, 500):
         e = arb(eps0)
-        ctx.prec = 400 + int(4 * eps0)
         shrink = (-e).exp()
         for analysis, rate in (("clones", shrink), ("stronger-clones", 2 * shrink / (1 + shrink))):
             pair = ShuffledLDP(eps0, 10, analysis).pair
@@ -165,7 +167,6 @@ def test_rates_of_the_reduction() -> None:
     """Rows 5 and 6: also the share of silent users, however small, and next to where nobody is silent."""
     rng = np.random.default_rng(7)
     for eps0 in budgets(rng, 400):
-        ctx.prec = 400 + int(4 * eps0)
         tv = log_uniform(rng, 1e-300, 1.0)
         p = arb(eps0).exp()
         theta = (p - 1) / (p + 1)
@@ -188,7 +189,6 @@ def test_rates_of_randomised_response() -> None:
     """Rows 5 and 6: from eps0 and from gamma, for every alphabet."""
     rng = np.random.default_rng(8)
     for eps0 in budgets(rng, 300):
-        ctx.prec = 400 + int(4 * eps0)
         k = int(log_uniform(rng, 2, 10**9))
         pair = ShuffledRR(k, 5, eps0=eps0, adversary="weak").pair
         p = arb(eps0).exp()
