@@ -32,8 +32,7 @@ from pld_shuffle.composition.composition import Composition
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.coins import CoinMixture
 from pld_shuffle.pairs.pair import Cohort, Resolution
-from pld_shuffle.randomizers import BinaryRandomizedResponse, UnaryEncoding
-from pld_shuffle.randomizers import Laplace as LaplaceReports
+from pld_shuffle.randomizers import BinaryRandomizedResponse
 
 # --- groups -----------------------------------------------------------------------------------
 
@@ -235,17 +234,6 @@ def test_everybody_present_is_the_mechanism():
     assert PoissonSampled(base, 1.0).pair is base.pair
     assert Subsampled(base, rate=1.0, dropout=0.0).pair is base.pair
     assert PoissonSampled(base, 0.5).pair.max_loss.upper == 2.0
-
-
-@pytest.mark.parametrize("cohort", [Cohort(0.1), Cohort(1.0, 0.5), Cohort(0.1, 0.5)])
-@pytest.mark.parametrize("randomizer", [UnaryEncoding(k=3, eps0=1.0), LaplaceReports(eps0=1.0)])
-def test_what_takes_any_cohort_has_a_pair_for_it(randomizer, cohort):
-    """`any_cohort` is believed when a sampled mechanism is built; the pair is formed later."""
-    analyses = ("tightest", "blanket", "reduction", "stronger-clones")
-    built = [Shuffled(randomizer, 40, analysis=analysis) for analysis in analyses]
-    for mechanism in (*built, ShuffledLDP(1.0, 40), ShuffledLDP(1.0, 40, analysis="clones")):
-        assert mechanism.any_cohort
-        assert mechanism.sampled(cohort) and mechanism.sampled_attack(cohort)
 
 
 # --- Hypotheses of the theorems: what happens where one is given up, and the safe form (docs/people.md)

@@ -20,7 +20,7 @@ from enumerated import enumerated
 from scipy.stats import binom, norm
 from test_truths import HIGH, LOW, joint_reports, rounded
 
-from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledRR, Subsampled
+from pld_shuffle import Accountant, CountedBits, Subsampled
 from pld_shuffle.calibration import InfeasibleError
 from pld_shuffle.composition.renyi import renyi_bounds
 from pld_shuffle.protocols import (
@@ -506,14 +506,3 @@ def test_budgets_that_ask_for_nothing(name):
     """epsilon = 1000: the least noise in the range, and it is accounted for."""
     protocol = budgeted(name, 1000.0, 1e-6, 100)
     assert protocol.accountant(rtol=0.1).get_epsilon(1e-6) <= 1000.0
-
-
-def test_mechanisms_have_the_protocols_parameters():
-    """Neither better nor worse than the randomizer that is run: values, users, eps0 and total variation."""
-    assert RealSum(k=4, gamma=0.3, n=50).mechanism == ShuffledRR(5, 50, gamma=0.3, adversary="weak")
-    mean = RealSum(k=1, gamma=0.3, n=50, honest_fraction=0.5)
-    assert mean.mechanism == BinarySum(gamma=0.3, n=25).mechanism
-    assert mean.mechanism == CountedBits(25, gamma=0.3)
-    assert PrivateHistogram(k=2, gamma=0.3, n=25).mechanism == mean.mechanism
-    for randomizer in (UnaryEncoding(k=4, eps0=1.5), RAPPOR_):
-        assert BitHistogram(randomizer=randomizer, n=50).mechanism == Shuffled(randomizer, 50)

@@ -466,18 +466,6 @@ def covers(kinds, others):
     return bool(np.all(np.abs(others[:, np.newaxis] - kinds) < 1e-11, axis=2).any(axis=1).all())
 
 
-@each_finite
-def test_the_rows_of_types_are_laws_and_some_other_value_holds_the_shared_one(randomizer):
-    for entry in randomizer.types():
-        for rows in entry.laws:
-            np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-13)
-            assert np.all(rows[3] > 0)
-        if entry.shared != "blanket":
-            assert any(np.array_equal(rows[2], rows[3]) for rows in entry.laws)
-        ratio = max(float(np.max(rows[2] / rows[3])) for rows in entry.laws)
-        assert ratio <= (1 / randomizer.gamma if entry.shared == "blanket" else math.exp(randomizer.eps0)) * (1 + 1e-12)
-
-
 def test_symmetric_randomizers_have_few_kinds():
     randomizer = KRandomizedResponse(k=1000, eps0=1.0)
     assert [(entry.shared, len(entry.laws)) for entry in randomizer.types()] == [

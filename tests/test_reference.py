@@ -70,35 +70,6 @@ def test_a_hidden_cohort_is_the_enumerated_one(n: int, population: int) -> None:
 
 # --- the two lattices --------------------------------------------------------------------------------
 
-PAIRS = {
-    "stronger clones": r.stronger_clones(40, 2.0),
-    "one user": r.stronger_clones(1, 1.0),
-    "strong": r.strong(40, 4, 0.25),
-    "reduction": r.reduction(9, math.e, 0.3, math.e),
-    "hidden": r.clones(50, 3.0, rate=0.2),
-}
-
-
-@pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.parametrize("step", [0.003, 0.05, 0.4])
-def test_lattices_contain_the_truth(name: str, step: float) -> None:
-    """At every eps, negative ones included (composition needs them); mass kept; one round and two."""
-    pair = r.atoms(PAIRS[name])
-    lower, upper = r.merge_up(pair, step), r.connect_dots(pair, step)
-    twice = np.outer(pair[0], pair[0]).ravel(), np.outer(pair[1], pair[1]).ravel()
-    two_lower, two_upper = r.compose(lower, lower), r.compose(upper, upper)
-    total = pair[0].sum()
-    assert total == pytest.approx(1.0, abs=1e-13)
-    for law in (lower, upper):
-        assert (law.mass >= 0.0).all()
-        assert law.mass.sum() + law.infinity == pytest.approx(total, rel=1e-14)
-    for eps in np.linspace(-3.0, 4.0, 36):
-        loss_error = 1e-14
-        for below, atoms, above in ((lower, pair, upper), (two_lower, twice, two_upper)):
-            truth = r.hockey_stick(atoms, eps)
-            assert r.delta(below, eps) <= truth + loss_error
-            assert r.delta(above, eps) >= truth - loss_error
-
 
 def test_brackets_shrink_with_the_square_of_the_step() -> None:
     widths = []
