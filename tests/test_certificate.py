@@ -373,7 +373,10 @@ BASES = {
 
 @pytest.mark.parametrize(
     ("base", "digits", "forgeries"),
-    [("k-RR", 30, 6), *(pytest.param(name, max(15, EACH), EACH, marks=pytest.mark.slow) for name in BASES)],
+    [
+        ("k-RR", max(30, EACH), EACH),
+        *(pytest.param(name, max(15, EACH), EACH, marks=pytest.mark.slow) for name in BASES if name != "k-RR"),
+    ],
 )
 def test_changed_certificates_are_rejected(base: str, digits: int, forgeries: int) -> None:
     """Every one; half of the slow ones have a digest that is right, and with `FULL` they are 1,000."""
