@@ -262,8 +262,9 @@ def by_powers_of_a_law(mechanism: Mechanism, rounds: int, eps: float) -> Bounds:
 
 def by_trajectory(mechanism: Mechanism, rounds: int, eps: float) -> Bounds | None:
     """delta, bracketed by the deltas at which the trajectory's epsilons lie on both sides of eps."""
-    if mechanism.attack_pair is not mechanism.pair or eps > 5.0 * mechanism.pair.scale * math.sqrt(rounds):
-        return None  # so far out the others are enough, and much faster
+    deviations = eps / (mechanism.pair.scale * math.sqrt(rounds))
+    if mechanism.attack_pair is not mechanism.pair or not 1.0 < deviations < 5.0:
+        return None  # near 0 and far out the others are enough, and much faster
     known = Accountant().compose(mechanism, rounds).delta_bounds(eps)
     ends = [known.lower * 0.99, known.upper * 1.01]
     if not 1e-300 < ends[0] < ends[1] < 1.0:

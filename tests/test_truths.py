@@ -595,7 +595,7 @@ TRUTHS |= {
         for seed in (1, 2, 5)
     },
     **{
-        f"seven users of {one!r}": shuffled(one, 7, least=0.0)
+        f"six users of {one!r}": shuffled(one, 6, least=0.0)
         for one in (
             KRandomizedResponse(k=3, eps0=0.3), UnaryEncoding(k=3, eps0=0.4, variant="optimised"),
             SubsetSelection(k=4, size=2, eps0=0.3), HadamardResponse(k=3, eps0=0.25),

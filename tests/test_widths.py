@@ -234,7 +234,6 @@ ROWS: list[Any] = [
     pytest.param(one(Threshold(0.105, 20, neighbours="zero-out"), 10, delta=1e-5, least=0.2925, most=0.2928),
                  marks=HEAVY),
     one(Threshold(0.105, 20), 10, delta=1e-5, width=1e-2, least=0.3677, most=0.3713),
-    one(Threshold(0.105, 20), delta=1e-5, width=1e-2, least=0.1484, most=0.1496),
     # Nebula claims epsilon = 1 of one bin; two change if a user's value does.
     one(Threshold(0.105, 20, neighbours="add-or-remove-one"), delta=1e-8, width=1e-4, least=0.3180, most=0.3181),
     one(Threshold(0.105, 20), delta=1e-8, width=0.01),
