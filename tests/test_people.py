@@ -8,8 +8,6 @@ from fractions import Fraction as F
 import numpy as np
 import oracles as o
 import pytest
-from oracles import histogram_law, hockey_stick, pair_of_views, to_mpf
-from scipy.stats import binom
 from test_truths import EPS0
 
 from pld_shuffle import (
@@ -107,20 +105,10 @@ def test_panels_that_share_out_the_users_are_not_independent() -> None:
 def test_a_target_that_never_drops_out_gives_away_more() -> None:
     """40 of 400, eps0 = 1, all others holding one value and dropping out with 1/2."""
     n, rate, low = 40, 0.1, 1.0 / (1.0 + math.e)
-    # The others' reports: (ones, zeros), each present with 1/2; the target's place is filled by an absent one if ...
-    size = np.arange(n)
-    present = np.array([math.comb(n - 1, m) * 0.5 ** (n - 1) for m in size])
-    delta = 0.0
-    for m in size:
-        ones = np.array([math.comb(m, k) * low**k * (1.0 - low) ** (m - k) for k in range(m + 1)])
-        same = np.convolve(ones, [1.0 - low, low])  # m others and one that holds 0, present
-        other = np.convolve(ones, [low, 1.0 - low])
-        weight = present[m]
-        # Seen: m + 1 reports, of the target and m others; or those of m + 1 others, the target not being drawn.
-        away = math.comb(n, m + 1) * 0.5**n
-        p = rate * weight * other + (1.0 - rate) * away * same
-        q = rate * weight * same + (1.0 - rate) * away * same
-        delta += float(np.sum(np.maximum(0.0, p - math.exp(0.06) * q)))
+    others, own = [0.5 * (1.0 - low), 0.5 * low, 0.5], ([low, 1.0 - low, 0.0], [1.0 - low, low, 0.0])
+    away = o.counts_law([others] * n)
+    p, q = (rate * o.counts_law([law, *[others] * (n - 1)]) + (1.0 - rate) * away for law in own)
+    delta = float(np.sum(np.maximum(0.0, p - math.exp(0.06) * q)))
     round_ = Subsampled(ShuffledLDP(1.0, n), population=400, dropout=0.5)
     assert Accountant().compose(round_).get_delta(0.06) < delta == pytest.approx(5.8e-5, rel=0.05)
     limited = Accountant().compose(Subsampled(ShuffledLDP(1.0, n), population=400, dropout_limit=0.5))
@@ -162,7 +150,7 @@ def test_classes_of_budgets() -> None:
 
 # --- Hidden cohorts, Poisson participation, dropouts: the real schemes, enumerated in exact numbers ---
 
-GROWTHS = [F(0), F(1, 50), F(1, 5), F(3, 4), F(3, 2)]
+GROWTHS = np.array([0.0, 0.02, 0.2, 0.75, 1.5])
 
 
 @pytest.mark.parametrize("presence", [0.25, 0.75])
@@ -180,31 +168,26 @@ def test_labels_by_enumeration(mechanism, presence, rate):
     low = coins.target.coin * (1.0 - coins.theta) / 2.0
     other = [coins.others.coin / 2.0, coins.others.coin / 2.0, coins.others.neutral, silent, 0.0]
     target = [high, low, coins.target.neutral, 0.0, 0.0]
-    absent = [0.0, 0.0, 0.0, 0.0, 1.0]
 
     def comes(law):
-        return [
-            to_mpf(presence) * to_mpf(a) + (1 - to_mpf(presence)) * to_mpf(b) for a, b in zip(law, absent, strict=True)
-        ]
+        return presence * np.array(law) + (1.0 - presence) * np.eye(5)[4]
 
     def hidden(law):
-        return [to_mpf(rate) * a + (1 - to_mpf(rate)) * b for a, b in zip(comes(law), comes(other), strict=True)]
+        return rate * comes(law) + (1.0 - rate) * comes(other)
 
     swapped = [target[1], target[0], *target[2:]]
-    crowd = [comes(other)] * (coins.n - 1)
-    atoms = pair_of_views(*(histogram_law([hidden(law), *crowd]) for law in (target, swapped)))
-    exact = np.array([float(hockey_stick(atoms, to_mpf(1 + float(g)))) for g in GROWTHS])
-    assert deltas(mechanism.sampled(Cohort(rate, presence))) == pytest.approx(exact, rel=1e-7, abs=1e-15)
+    p, q = (o.counts_law([hidden(law), *[comes(other)] * (coins.n - 1)]) for law in (target, swapped))
+    exact = np.array([np.maximum(0.0, p - (1.0 + g) * q).sum() for g in GROWTHS])
+    assert deltas(mechanism.sampled(Cohort(rate, presence))) == pytest.approx(exact, rel=1e-7, abs=1e-14)
 
 
 def deltas(pair):
     """H at the expm1_epsilons: of the atoms of a mixture of coins, in cells too small for two of them; or by its
     profile."""
-    expm1_eps = np.array([float(g) for g in GROWTHS])
     if not isinstance(pair, CoinMixture):
-        return pair.profile(expm1_eps, 1e-8, 0.0).upper
+        return pair.profile(GROWTHS, 1e-8, 0.0).upper
     [atoms] = pair.atoms([Side.UPPER], Resolution(1e-6, truncated_mass=1e-17))
-    falls = np.maximum(0.0, 1.0 - (1.0 + expm1_eps[:, None]) * np.exp(-atoms.loss))
+    falls = np.maximum(0.0, 1.0 - (1.0 + GROWTHS[:, None]) * np.exp(-atoms.loss))
     return falls @ atoms.mass + atoms.infinity_mass
 
 
@@ -243,23 +226,14 @@ def test_everybody_present_is_the_mechanism():
 def test_lower_ends_with_a_dropout_limit_are_attained(n: int, limit: float) -> None:
     """Binary, all others alike, none hidden: the number of ones, given how many came; the target always does."""
     found = Accountant().compose(Subsampled(Shuffled(BinaryRandomizedResponse(1.0), n), rate=1.0, dropout_limit=limit))
-    one, zero = math.e / (1.0 + math.e), 1.0 / (1.0 + math.e)
+    zero = 1.0 / (1.0 + math.e)
+    others = [(1.0 - limit) * zero, (1.0 - limit) * (1.0 - zero), limit]
+    views = [o.counts_law([[one, 1.0 - one, 0.0], *[others] * (n - 1)]) for one in (1.0 - zero, zero)]
     for eps in (0.05, 0.2):
-        exact = []
-        for order in ((one, zero), (zero, one)):
-            total = 0.0
-            for came in range(n):
-                ones = np.arange(came + 2)
-                views = [
-                    share * binom.pmf(ones - 1, came, zero) + (1.0 - share) * binom.pmf(ones, came, zero)
-                    for share in order
-                ]
-                gain = np.maximum(views[0] - math.exp(eps) * views[1], 0.0).sum()
-                total += float(binom.pmf(came, n - 1, 1.0 - limit) * gain)
-            exact.append(total)
+        exact = max(np.maximum(p - math.exp(eps) * q, 0.0).sum() for p, q in (views, views[::-1]))
         bounds = found.delta_bounds(eps)
-        assert bounds.lower * (1.0 - 1e-9) <= max(exact) <= bounds.upper * (1.0 + 1e-9)
-        assert bounds.lower >= 0.99 * max(exact)
+        assert bounds.lower * (1.0 - 1e-9) <= exact <= bounds.upper * (1.0 + 1e-9)
+        assert bounds.lower >= 0.99 * exact
 
 
 @pytest.mark.parametrize("analysis", ["tightest", "stronger-clones"])
