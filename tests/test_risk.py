@@ -38,6 +38,8 @@ class Truth:
     def __init__(self, atoms: oracles.Atoms) -> None:
         ratios = oracles.canonical(atoms)  # ascending in p/q, so the first atoms speak for Q
         self.atoms = [tuple(map(oracles.to_mpf, atom)) for atom in ratios]
+        exact = oracles.Composition([(atoms, 1)])
+        self.delta, self.largest_loss = exact.delta, float(exact.largest_loss() * (1 + mpf("1e-15")))
 
     def power(self, rate: float) -> mpf:
         """The largest Q(A) over randomised tests with P(A) = rate."""
@@ -48,19 +50,6 @@ class Truth:
             left -= mass_p
             found += mass_q
         return found
-
-    def delta(self, eps: float) -> mpf:
-        return oracles.hockey_stick(self.atoms, mp_exp(eps))
-
-    @property
-    def largest_loss(self) -> float:
-        if any(mass_q == 0 for _, mass_q in self.atoms):
-            return math.inf
-        return float(mpmath.log(max(p / q for p, q in self.atoms)) * (1 + mpf("1e-15")))
-
-
-def mp_exp(eps: float) -> mpf:
-    return mpmath.exp(mpf(float(eps)))
 
 
 class Known:

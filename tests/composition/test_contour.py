@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 
 import mpmath
 import numpy as np
+import oracles as o
 import pytest
 
 from pld_shuffle import Gaussian
@@ -19,30 +19,20 @@ from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.pairs.profile import Array, ProfilePair
 
 
-def exact_law(parts: list[Rounds]) -> Counter[float]:
+def exact_law(parts: list[Rounds]) -> dict[mpmath.mpf, mpmath.mpf]:
     """Total losses and their masses in high precision, by multiplying out."""
-    law: Counter[float] = Counter({mpmath.mpf(0): mpmath.mpf(1)})
-    for part in parts:
-        for _ in range(part.count):
-            longer: Counter[float] = Counter()
-            for loss, mass in law.items():
-                for p, x in zip(part.mass.tolist(), part.loss.tolist(), strict=True):
-                    longer[loss + mpmath.mpf(x)] += mass * mpmath.mpf(p)
-            law = longer
-    return law
+    return o.sum_law(*(
+        {mpmath.mpf(x): mpmath.mpf(p) for p, x in zip(part.mass.tolist(), part.loss.tolist(), strict=True)}
+        for part in parts
+        for _ in range(part.count)
+    ))  # fmt: skip
 
 
-def exact(law: Counter[float], variance: float, eps: float) -> mpmath.mpf:
+def exact(law: dict[mpmath.mpf, mpmath.mpf], variance: float, eps: float) -> mpmath.mpf:
     """E (1 - e^(eps - L - Z))_+, Z the loss of Gaussian noise with that mu^2."""
-    total = mpmath.mpf(0)
-    for loss, mass in law.items():
-        rest = mpmath.mpf(eps) - loss
-        if variance == 0.0:
-            total += mass * max(mpmath.mpf(0), -mpmath.expm1(rest))
-        else:
-            mu = mpmath.sqrt(mpmath.mpf(variance))
-            total += mass * (mpmath.ncdf(mu / 2 - rest / mu) - mpmath.exp(rest) * mpmath.ncdf(-mu / 2 - rest / mu))
-    return total
+    if variance == 0.0:
+        return mpmath.fsum(mass * max(mpmath.mpf(0), -mpmath.expm1(eps - loss)) for loss, mass in law.items())
+    return mpmath.fsum(mass * o.gaussian(mpmath.sqrt(variance), eps - loss) for loss, mass in law.items())
 
 
 CASES = [(seed, noisy) for seed in range(12) for noisy in (False, True)]
@@ -140,8 +130,7 @@ def test_points_of_a_gaussian_profile_compose_to_the_closed_form(rounds: int, z:
     pair = Unnamed(Gaussian(sigma=1.0 / mu).pair)
     eps = 4.5 + 3.0 * z
     with mpmath.workdps(60):
-        total = mpmath.mpf(1.0 / (1.0 / mu)) * mpmath.sqrt(rounds)
-        truth = mpmath.ncdf(total / 2 - eps / total) - mpmath.exp(eps) * mpmath.ncdf(-total / 2 - eps / total)
+        truth = o.gaussian(mpmath.mpf(1.0 / (1.0 / mu)) * mpmath.sqrt(rounds), eps)
     lower, upper = Composition([(pair, rounds)], 1e-3).deltas(eps)
     assert lower <= truth <= upper
     assert upper <= 1.001 * lower
