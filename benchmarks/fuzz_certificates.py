@@ -274,7 +274,8 @@ def cohorts(laws: Sequence[Law], n: int, population: int) -> Iterator[o.Atoms]:
     values = range(len(laws))
     for first, second in itertools.permutations(values, 2):
         for others in itertools.combinations_with_replacement(values, population - 1):
-            yield o.cohort_pair(laws[first], laws[second], [laws[i] for i in others], n)
+            members = [[laws[target], *(laws[i] for i in others)] for target in (first, second)]
+            yield o.pair_of_views(*(o.drawn(some, n, o.histogram_law) for some in members))
 
 
 def blanket_pair(laws: Sequence[Law], n: int, rate: Any = 1) -> o.Atoms:

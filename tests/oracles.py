@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -72,6 +72,21 @@ def counts_law(laws: Sequence[Sequence[float]]) -> np.ndarray:
     return found
 
 
+def mixture(parts: Iterable[tuple[Number, dict[Any, Number]]]) -> dict[Any, Number]:
+    """What is seen if one of the views is drawn; parts : their chances, and they."""
+    found: dict[Any, Number] = {}
+    for weight, view in parts:
+        for key, mass in view.items():
+            found[key] = found.get(key, 0) + weight * mass
+    return found
+
+
+def drawn(laws: Sequence[Any], size: int, view: Callable[[Sequence[Any]], dict[Any, Number]]) -> dict[Any, Number]:
+    """The view of a uniform cohort of that size; nobody sees who is in it."""
+    cohorts = list(itertools.combinations(laws, size))
+    return mixture((Fraction(1, len(cohorts)), view(cohort)) for cohort in cohorts)
+
+
 def pair_of_views(view_p: dict[Any, Number], view_q: dict[Any, Number]) -> Atoms:
     """The atoms (p, q) of two view distributions."""
     return [(view_p.get(key, 0), view_q.get(key, 0)) for key in {**view_p, **view_q}]
@@ -87,32 +102,17 @@ def rr_law(k: int, gamma: Number, value: int) -> list[Number]:
     return [gamma / k + (1 - gamma if message == value else 0) for message in range(k)]
 
 
-def _point(k: int, value: int) -> list[int]:
-    return [int(message == value) for message in range(k)]
+def adversary_view(k: int, gammas: Sequence[Number], values: Sequence[int], told: int = 0) -> dict[Any, Number]:
+    """What an adversary of k-RR sees: who of the users from number `told` on answered at random, and the histogram.
 
-
-def strong_view(k: int, gamma: Number, values: Sequence[int]) -> dict[Any, Number]:
-    """What the strong adversary sees: who answered at random (the target, user 0, too), and the
-    histogram of the shuffled messages."""
+    The strong adversary is told of all, the weak one of all but the target, user 0.
+    """
     view: dict[Any, Number] = {}
-    for randomised in itertools.product((False, True), repeat=len(values)):
-        weight = math.prod(gamma if flag else 1 - gamma for flag in randomised)
-        laws = [
-            [Fraction(1, k)] * k if flag else _point(k, value) for flag, value in zip(randomised, values, strict=True)
-        ]
-        for counts, mass in histogram_law(laws).items():
-            view[randomised, counts] = weight * mass
-    return view
-
-
-def weak_view(k: int, gamma: Number, values: Sequence[int]) -> dict[Any, Number]:
-    """What the weak adversary sees: who of the others answered at random, and the histogram."""
-    view: dict[Any, Number] = {}
-    for randomised in itertools.product((False, True), repeat=len(values) - 1):
-        weight = math.prod(gamma if flag else 1 - gamma for flag in randomised)
-        laws: list[Sequence[Number]] = [rr_law(k, gamma, values[0])]
-        for flag, value in zip(randomised, values[1:], strict=True):
-            laws.append([Fraction(1, k)] * k if flag else _point(k, value))
+    for randomised in itertools.product((False, True), repeat=len(values) - told):
+        weight = math.prod(gamma if flag else 1 - gamma for flag, gamma in zip(randomised, gammas[told:], strict=True))
+        laws = [rr_law(k, gamma, value) for gamma, value in zip(gammas[:told], values[:told], strict=True)]
+        for flag, value in zip(randomised, values[told:], strict=True):
+            laws.append(rr_law(k, Fraction(flag), value))
         for counts, mass in histogram_law(laws).items():
             view[randomised, counts] = weight * mass
     return view
@@ -173,22 +173,6 @@ def allocation_view(
         hidden = sum(math.prod((own if t in some else others)[z] for t, z in enumerate(seen)) for some in chosen)
         view[seen] = hidden * ways / len(chosen)
     return view
-
-
-def cohort_view(laws: Sequence[Sequence[Number]], cohort: int) -> dict[Any, Number]:
-    """Shuffled reports of a uniformly random cohort of fixed size; nobody sees who was in it."""
-    view: dict[Any, Number] = {}
-    for members in itertools.combinations(range(len(laws)), cohort):
-        for counts, mass in histogram_law([laws[i] for i in members]).items():
-            view[counts] = view.get(counts, 0) + mass * Fraction(1, math.comb(len(laws), cohort))
-    return view
-
-
-def cohort_pair(
-    target_p: Sequence[Number], target_q: Sequence[Number], others: Sequence[Sequence[Number]], cohort: int
-) -> Atoms:
-    """The subsampled shuffled protocol on a population of 1 + len(others) users."""
-    return pair_of_views(cohort_view([target_p, *others], cohort), cohort_view([target_q, *others], cohort))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -255,22 +239,38 @@ def strong(n: int, k: int, gamma: Number, *, conditional: bool = False) -> Atoms
     return atoms if conditional else [*atoms, (gamma, gamma)]
 
 
-def weak(n: int, k: int, gamma: Number) -> Atoms:
-    """k-RR, weak adversary: B ~ Bin(n-1, gamma) of the others answered at random; counts n_1, n_2
-    among those B reports and the target's own."""
-    if k == 2:
-        uniform, seen = [Fraction(1, 2)] * 2, [1 - gamma / 2, gamma / 2]
-        swapped = seen[::-1]
-    else:
-        uniform = [Fraction(1, k), Fraction(1, k), Fraction(k - 2, k)]
-        seen = [1 - gamma + gamma / k, gamma / k, gamma * (k - 2) / k]
-        swapped = [seen[1], seen[0], seen[2]]
+def blanket(first: Sequence[Number], second: Sequence[Number], cover: Sequence[Number], n: int) -> Atoms:
+    """The target's two laws among B ~ Bin(n - 1, gamma) messages of the law cover/gamma; gamma is its mass."""
+    gamma = sum(cover)
     atoms: Atoms = []
-    for blanket in range(n):
-        weight = binomial(n - 1, blanket, gamma)
-        for mass_p, mass_q in shuffled_pair(seen, swapped, [uniform] * blanket):
-            atoms.append((weight * mass_p, weight * mass_q))
+    for others in range(n):
+        weight = binomial(n - 1, others, gamma) if gamma < 1 else Fraction(others == n - 1)
+        if weight:
+            law = [mass / gamma for mass in cover] if gamma else []
+            atoms += [(weight * p, weight * q) for p, q in shuffled_pair(first, second, [law] * others)]
     return atoms
+
+
+def weak(n: int, k: int, gamma: Number) -> Atoms:
+    """k-RR, weak adversary: the counts of two values among the reports at random and the target's own."""
+    low, rest = gamma / k, [gamma * (k - 2) / k] * (k > 2)
+    return blanket([1 - gamma + low, low, *rest], [low, 1 - gamma + low, *rest], [low, low, *rest], n)
+
+
+def binomial_excess(trials: int, p: mpf, ahead: Number, behind: Number) -> mpf:
+    """sum over k of (ahead b(k-1) - behind b(k))_+, b a binomial law: its terms by their ratios."""
+    odds, total = p / (1 - p), mpf(0)
+    k = int(mpmath.floor((trials + 1) * odds * behind / (ahead + odds * behind))) + 1
+    log = mpmath.loggamma(trials + 1) - mpmath.loggamma(k) - mpmath.loggamma(trials - k + 2)
+    before = mpmath.exp(log + (k - 1) * mpmath.log(p) + (trials - k + 1) * mpmath.log(1 - p))
+    while k <= trials + 1:
+        after = before * (trials - k + 1) / k * odds
+        term = ahead * before - behind * after
+        assert term >= 0
+        total, before, k = total + term, after, k + 1
+        if term < total * mpf(10) ** -30:
+            break
+    return total
 
 
 def subsampled(atoms: Atoms, rate: Number) -> Atoms:

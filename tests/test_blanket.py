@@ -60,19 +60,6 @@ def instances(rng, count: int):
         yield first, second, cover, int(rng.integers(1, 7))
 
 
-def view(first, second, cover, n: int) -> oracles.Atoms:
-    """The view by its definition: B ~ Bin(n-1, gamma) blanket messages and the target's, shuffled."""
-    gamma = sum(cover)
-    atoms: oracles.Atoms = []
-    for others in range(n):
-        weight = oracles.binomial(n - 1, others, gamma) if gamma < 1 else Fraction(others == n - 1)
-        if weight == 0:
-            continue
-        law = [b / gamma for b in cover] if gamma else []
-        atoms += [(weight * a, weight * b) for a, b in oracles.shuffled_pair(first, second, [law] * others)]
-    return atoms
-
-
 def encloses(bounds, truth, index=()) -> bool:
     low, high = float(bounds.lower[index]), float(bounds.upper[index])
     value = float(truth)
@@ -86,7 +73,7 @@ def test_profile_is_the_divergence_of_the_enumerated_view():
     for first, second, cover, n in instances(rng, 40):
         masses = [np.array([float(v) for v in row]) for row in (first, second, cover)]
         bounds = profile(*masses, n, [float(g) for g in expm1_eps])
-        atoms = view(first, second, cover, n)
+        atoms = oracles.blanket(first, second, cover, n)
         for i, g in enumerate(expm1_eps):
             truth = oracles.hockey_stick(atoms, 1 + g)
             assert encloses(bounds, truth, i), (first, second, cover, n, g)

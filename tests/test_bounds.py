@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import mpmath as mp
 import numpy as np
@@ -210,20 +211,18 @@ def test_optimal_composition(eps, delta, k, i):
 # --- 2. nothing below the truth ------------------------------------------------------------------
 
 
-def attack_delta(*, epsilon, eps0, n):
-    """Exact delta of shuffled binary randomized response, all others holding 0 (or, by symmetry,
-    1).
-    """
+@cache
+def views(eps0, n):
+    """Numbers of ones of shuffled binary randomized response, all others holding 0 (or, by symmetry, 1)."""
     flip = 1 / (math.exp(eps0) + 1)
-    ones = np.arange(n + 1)
-    without = binom.pmf(ones, n - 1, flip)
-    shifted = np.append(0.0, without[:-1])
-    holds_0 = (1 - flip) * without + flip * shifted
-    holds_1 = flip * without + (1 - flip) * shifted
-    alpha = math.exp(epsilon)
-    return max(
-        float(np.maximum(holds_0 - alpha * holds_1, 0).sum()), float(np.maximum(holds_1 - alpha * holds_0, 0).sum())
-    )
+    others = binom.pmf(np.arange(n), n - 1, flip)
+    return [np.convolve(others, own) for own in ([1 - flip, flip], [flip, 1 - flip])]
+
+
+def attack_delta(*, epsilon, eps0, n):
+    """The exact delta of this dataset."""
+    p, q = views(eps0, n)
+    return max(float(np.maximum(a - math.exp(epsilon) * b, 0).sum()) for a, b in ((p, q), (q, p)))
 
 
 ON_BINARY_RR = [bound for bound in bounds.published(k=2) if "Laplace" not in bound.only]

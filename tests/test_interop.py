@@ -12,6 +12,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from oracles import hockey_stick
 from test_honesty import composed_of
 
 from pld_shuffle import (
@@ -115,13 +116,10 @@ def test_export_refuses() -> None:
 
 
 def exact_delta(pair: ImportedPair, expm1_eps: float) -> Any:
-    """delta at s = 1 + growth by rational-like sums in 60 digits."""
-    with mp.workdps(60):
-        s = 1 + mp.mpf(expm1_eps)
-        total = mp.mpf(pair.infinity)
-        for i, mass in enumerate(pair.masses):
-            total += max(mp.mpf(0), mass * (1 - s * mp.exp(-(pair.low + i) * mp.mpf(pair.step))))
-        return total
+    """delta at s = 1 + growth in 60 digits."""
+    losses = [(pair.low + i) * mp.mpf(pair.step) for i in range(len(pair.masses))]
+    atoms = [(mass, mass * mp.exp(-loss)) for mass, loss in zip(pair.masses, losses, strict=True)]
+    return pair.infinity + hockey_stick(atoms, 1 + mp.mpf(expm1_eps))
 
 
 @pytest.mark.parametrize("step,low,size", [(0.1, 1, 40), (1e-4, 7, 90), (0.37, 3, 5)])

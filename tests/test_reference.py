@@ -14,6 +14,7 @@ import numpy as np
 import oracles as o
 import pytest
 import reference as r
+from test_truths import cohort
 
 
 def test_it_imports_numpy_only() -> None:
@@ -62,7 +63,7 @@ def test_a_hidden_cohort_is_the_enumerated_one(n: int, population: int) -> None:
     target = [E0 / (E0 + 1), 1 / (E0 + 1), Fraction(0)]
     other = [gamma / 2, gamma / 2, 1 - gamma]
     swapped = [target[1], target[0], target[2]]
-    exact = o.cohort_pair(target, swapped, [other] * (population - 1), n)
+    exact = o.pair_of_views(*(cohort(n)([law, *[other] * (population - 1)]) for law in (target, swapped)))
     rate = n / population
     agree(r.atoms(r.stronger_clones(n, EPS0, rate)), exact)
     agree(r.atoms(r.reduction(n, 7.0, 0.75, 7.0, rate)), exact)

@@ -20,6 +20,7 @@ import numpy as np
 import oracles as o
 import pytest
 from enumerated import law_of
+from oracles import drawn, mixture
 
 from pld_shuffle import (
     Accountant,
@@ -123,14 +124,6 @@ def crowd(laws: Sequence[Law], each: int = 1) -> View:
     return o.histogram_law([law for law in laws for _ in range(each)])
 
 
-def mixture(parts: Iterable[tuple[Any, View]]) -> View:
-    found: View = {}
-    for weight, view in parts:
-        for key, mass in view.items():
-            found[key] = found.get(key, 0) + weight * mass
-    return found
-
-
 def together(*views: View) -> View:
     """Independent views."""
     return {
@@ -147,12 +140,6 @@ def by_coins(laws: Sequence[Law], presence: F) -> View:
         chance = math.prod(presence if here else 1 - presence for here in present)
         parts.append((chance, crowd(some) if some else {(0,) * len(laws[0]): 1}))
     return mixture(parts)
-
-
-def drawn(laws: Sequence[Law], size: int, view: Views) -> View:
-    """Of a uniform cohort of that size."""
-    cohorts = list(itertools.combinations(laws, size))
-    return mixture((F(1, len(cohorts)), view(cohort)) for cohort in cohorts)
 
 
 def cohort(size: int, presence: F = F(1), each: int = 1) -> Views:
@@ -175,7 +162,7 @@ def pool(laws: Sequence[Law]) -> View:
 def with_a_colluder(laws: Sequence[Law]) -> View:
     """Cohorts of 3 out of 5 and one more user, who shows its report and whether it was drawn."""
     sizes = ((2, True), (3, False))
-    return mixture((F(1, 2), together({seen: 1}, o.cohort_view(laws, k))) for k, seen in sizes)
+    return mixture((F(1, 2), together({seen: 1}, drawn(laws, k, crowd))) for k, seen in sizes)
 
 
 def datasets(
@@ -302,21 +289,10 @@ def null_reports(null: Sequence[int], presence: F = F(1)) -> Iterator[o.Atoms]:
         yield o.pair_of_views(*map(crowd, laws))
 
 
-def budgets_seen(k: int, target: Law, budgets: Sequence[int]) -> View:
-    """The weak adversary's view: uniform answers and the target's, shuffled; who answered truly is known."""
-    parts = []
-    for honest in itertools.product((False, True), repeat=len(budgets)):
-        gammas = [F(k, b + k - 1) for b in budgets]
-        weight = math.prod(1 - g if told else g for g, told in zip(gammas, honest, strict=True))
-        uniform = crowd([target, *[[F(1, k)] * k] * honest.count(False)])
-        parts.append((weight, together({honest: F(1)}, uniform)))
-    return mixture(parts)
-
-
 def mixed_budgets(k: int, budgets: Sequence[int], p: F) -> Iterator[o.Atoms]:
-    """Exact, and the shuffled reports alone."""
-    rows = rr(k, p)
-    yield o.pair_of_views(*(budgets_seen(k, row, budgets) for row in rows[:2]))
+    """Exact, before the weak adversary; and the shuffled reports alone."""
+    rows, gammas = rr(k, p), [F(k, b + k - 1) for b in (p, *budgets)]
+    yield o.pair_of_views(*(o.adversary_view(k, gammas, [x, *[0] * len(budgets)], 1) for x in (0, 1)))
     for value in range(k):
         kept = [rr(k, F(b))[value] for b in budgets]
         yield o.pair_of_views(*(crowd([row, *kept]) for row in rows[:2]))
@@ -724,16 +700,16 @@ def zero_histograms(k: int, rate: float, n: int) -> Iterator[o.Atoms]:
             yield o.pair_of_views(view([x, *others]), view([y, *others]))
 
 
-def seen_by(view: Callable[[int, F, Sequence[int]], View], k: int, gamma: float, n: int) -> Iterator[o.Atoms]:
+def seen_by(told: int, k: int, gamma: float, n: int) -> Iterator[o.Atoms]:
     """All data of the others, before an adversary who knows more than the shuffled reports."""
     for others in itertools.combinations_with_replacement(range(k), n - 1):
-        yield o.pair_of_views(*(view(k, F(gamma), [x, *others]) for x in (0, 1)))
+        yield o.pair_of_views(*(o.adversary_view(k, [F(gamma)] * n, [x, *others], told) for x in (0, 1)))
 
 
 def some_dishonest(laws: Sequence[Law]) -> View:
     """Cohorts of 2 of 4, the last of them dishonest: its place in the cohort is seen, its report known."""
     sizes = ((2, F(1, 2)), (1, F(1, 2)))
-    return mixture((chance, together({size: 1}, o.cohort_view(laws, size))) for size, chance in sizes)
+    return mixture((chance, together({size: 1}, drawn(laws, size, crowd))) for size, chance in sizes)
 
 
 HONEST = BinarySum(gamma=0.5, n=2, honest_fraction=0.75)
@@ -753,9 +729,9 @@ TRUTHS |= {
     },
     **{  # an adversary's view equals the mechanism
         f"{name} view {k, gamma, n}": Truth(
-            ShuffledRR(k, n, gamma=gamma, adversary=name), partial(seen_by, view, k, gamma, n), 1, 0.998, 1.002
+            ShuffledRR(k, n, gamma=gamma, adversary=name), partial(seen_by, told, k, gamma, n), 1, 0.998, 1.002
         )
-        for name, view in (("weak", o.weak_view), ("strong", o.strong_view))
+        for name, told in (("weak", 1), ("strong", 0))
         for k, gamma, n in ((3, 0.3, 3), (2, 0.75, 2), (3, 0.75, 4), (4, 0.5, 1))
     },
     **{
