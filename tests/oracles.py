@@ -285,6 +285,14 @@ def subsampled(atoms: Atoms, rate: Number) -> Atoms:
     return [*merged, (null, null)]
 
 
+def hidden_cohort(
+    first: Sequence[Number], second: Sequence[Number], others: Sequence[Number], n: int, rate: Number
+) -> Atoms:
+    """Theorem C with equal others: a user is absent with probability 1 - rate, and replaced by another."""
+    laws = [[rate * a + (1 - rate) * b for a, b in zip(law, others, strict=True)] for law in (first, second)]
+    return shuffled_pair(*laws, [others] * (n - 1))
+
+
 def mean_part(values: Sequence[Number], masses: Sequence[Number], n: int, last: Number = 0) -> Number:
     """E (mean of n independent values)_+ by their counts; what the masses lack of 1 is at `last`."""
     rest = max(0, 1 - sum(masses))

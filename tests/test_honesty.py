@@ -33,28 +33,44 @@ Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR | Subsampled
 
 
 class Case(NamedTuple):
-    """Rounds, and the epsilons to ask about: shares of the largest loss, or values if it is inf."""
+    """Rounds, the epsilons to ask about (shares of the largest loss, or values if it is inf), and how accurately."""
 
     rounds: list[tuple[Mechanism, int]]
     shares: tuple[float, ...] = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9, 0.999)
+    rtol: float = RTOL
 
 
 def exact_atoms(mechanism: Mechanism) -> o.Atoms:
     """The oracle's pair for a mechanism, from the parameters a person would type."""
-    if isinstance(mechanism, Subsampled):
+    if isinstance(mechanism, Subsampled) and mechanism.analysis == "general":
         return o.subsampled(exact_atoms(mechanism.mechanism), mpf(mechanism.rate))
+    if isinstance(mechanism, Subsampled):
+        return o.hidden_cohort(*label_laws(mechanism.mechanism), mechanism.mechanism.n, mpf(mechanism.rate))
     if isinstance(mechanism, ShuffledLDP):
         pair = o.clones if mechanism.analysis == "clones" else o.stronger_clones
         return pair(mechanism.n, o.exp_of(mechanism.eps0))
     if isinstance(mechanism, ShuffledRandomizer):
-        p = o.exp_of(mechanism.eps0) if mechanism.p is None else mpf(mechanism.p)
-        q = p if mechanism.q is None else mpf(mechanism.q)
-        return o.reduction(mechanism.n, p, min(mpf(mechanism.tv), (p - 1) / (p + 1), q - 1), q)
+        first, second, others = label_laws(mechanism)
+        return o.shuffled_pair(first, second, [others] * (mechanism.n - 1))
     gamma = mpf(mechanism.gamma)
     if mechanism.adversary == "weak":
         return o.weak(mechanism.n, mechanism.k, gamma)
     conditional = mechanism.adversary == "strong-conditional"
     return o.strong(mechanism.n, mechanism.k, gamma, conditional=conditional)
+
+
+def label_laws(mechanism: Mechanism) -> tuple[list[Any], list[Any], list[Any]]:
+    """Of the target's two values and of every other user, with "nothing" as the last label."""
+    if isinstance(mechanism, ShuffledLDP):
+        low = 1 / (o.exp_of(mechanism.eps0) + 1)
+        return [1 - low, low, 0], [low, 1 - low, 0], [low, low, 1 - 2 * low]
+    if isinstance(mechanism, ShuffledRandomizer):
+        p = o.exp_of(mechanism.eps0) if mechanism.p is None else mpf(mechanism.p)
+        q = p if mechanism.q is None else mpf(mechanism.q)
+        return o.reduction_laws(p, min(mpf(mechanism.tv), (p - 1) / (p + 1), q - 1), q)
+    low, rest = mpf(mechanism.gamma) / mechanism.k, mpf(mechanism.gamma) * (mechanism.k - 2) / mechanism.k
+    high = 1 - mpf(mechanism.gamma) + low
+    return [high, low, rest, 0], [low, high, rest, 0], [low, low, rest, 1 - mpf(mechanism.gamma)]
 
 
 def ldp(n: int, eps0: float, analysis: str = "stronger-clones") -> ShuffledLDP:
@@ -130,6 +146,32 @@ CASES: dict[str, Case] = {
     "subsampled conditional n=3, 4 rounds": Case(
         [(hidden(rr(3, 3, 0.75, "strong-conditional"), rate=0.5), 4)], INFINITE
     ),
+    "hidden ldp n=3, 4 rounds": Case([(Subsampled(ldp(3, 1.0), rate=0.25), 4)]),
+    # Small numbers keep their digits: shares of silent others, biases, coins where nobody is silent, losses in cells.
+    **{
+        f"nearly silent, n={n}, p={p}": Case(
+            [(ShuffledRandomizer(n, tv=1e-15, p=p, q=1.0 + 40 * 2.0**-52), 1)], (0.15, 0.87, 0.995)
+        )
+        for n, p in ((6, 2.0), (2, 2.0), (2, 100.0), (3, 2.0))
+    },
+    **{
+        f"hidden {name}, rate={rate}": Case([(Subsampled(mechanism, rate=rate), 1)], (0.0, 0.3, 0.9), 1e-5)
+        for rate in (1e-12, 3e-11, 1e-7)
+        for name, mechanism in (
+            ("ldp n=1", ldp(1, 2.0)), ("ldp n=5", ldp(5, 2.0)), ("weak n=3", rr(3, 4, 0.25, "weak")),
+            ("reduction n=3", ShuffledRandomizer(3, tv=1e-6, eps0=1.0)),
+        )
+    },
+    "hidden reduction n=5, nobody silent": Case(
+        [(Subsampled(ShuffledRandomizer(5, tv=0.75, p=1.0131593555290765, q=1.0 + 2.0**-51), rate=3.5e-8), 1)],
+        (0.3, 0.48, 0.7, 0.99), 3e-5,
+    ),
+    **{
+        f"losses next to nothing, eps0={eps0}, rate={rate}": Case(
+            [(Subsampled(ldp(6, eps0), rate=rate) if rate < 1.0 else ldp(6, eps0), 1)], (0.01, 0.3, 0.6, 0.9)
+        )
+        for eps0, rate in ((1e-9, 1e-9), (1e-6, 1e-10), (1e-3, 1e-12), (1e-9, 1e-12), (1e-9, 1.0))
+    },
     "everybody sampled": Case([(hidden(ldp(3, 1.0), population=3), 10)]),
     "mix of cohorts": Case([(ldp(2, 1.0), 3), (ldp(3, 0.5), 4), (ldp(5, 1.5), 2)]),
     "mix of analyses": Case([(ldp(3, 1.0), 5), (ldp(3, 1.0, "clones"), 5)]),
@@ -210,11 +252,11 @@ def composed_of(rounds: Iterable[tuple[Any, int]], rtol: float = RTOL) -> Accoun
 
 
 @cache
-def answer_of(name: str, rtol: float = RTOL) -> tuple[Bounds, ...]:
+def answer_of(name: str) -> tuple[Bounds, ...]:
     """The library's brackets at the same epsilons."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)  # wide is not dishonest
-        bounds = composed_of(CASES[name].rounds, rtol).delta_bounds(np.array(truth_of(name).epsilons))
+        bounds = composed_of(CASES[name].rounds, CASES[name].rtol).delta_bounds(np.array(truth_of(name).epsilons))
     return tuple(Bounds(*pair) for pair in zip(bounds.lower, bounds.upper, strict=True))
 
 
