@@ -22,14 +22,14 @@ import oracles as o
 import pytest
 from mpmath import mpf
 
-from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from pld_shuffle import Accountant, Bounds, PoissonSampled, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from pld_shuffle.composition.composition import AccuracyWarning
 
 RTOL = 1e-3
 TIGHT_ABOVE = 1e-100  # rtol is promised where the upper bound is at least this
 INPUT_ROUNDING = mpf(10) ** -13  # gamma, rates and e^eps0 are rounded on the way in
 
-Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR | Subsampled
+Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR | Subsampled | PoissonSampled
 
 
 class Case(NamedTuple):
@@ -44,8 +44,12 @@ def exact_atoms(mechanism: Mechanism) -> o.Atoms:
     """The oracle's pair for a mechanism, from the parameters a person would type."""
     if isinstance(mechanism, Subsampled) and mechanism.analysis == "general":
         return o.subsampled(exact_atoms(mechanism.mechanism), mpf(mechanism.rate))
-    if isinstance(mechanism, Subsampled):
-        return o.hidden_cohort(*label_laws(mechanism.mechanism), mechanism.mechanism.n, mpf(mechanism.rate))
+    if isinstance(mechanism, Subsampled | PoissonSampled):
+        rate, away = (
+            (mechanism.rate, mechanism.dropout) if isinstance(mechanism, Subsampled) else (1, 1 - mechanism.rate)
+        )
+        laws = [[*((1 - mpf(away)) * mass for mass in law), away] for law in label_laws(mechanism.mechanism)]
+        return o.hidden_cohort(*laws, mechanism.mechanism.n, mpf(rate))
     if isinstance(mechanism, ShuffledLDP):
         pair = o.clones if mechanism.analysis == "clones" else o.stronger_clones
         return pair(mechanism.n, o.exp_of(mechanism.eps0))
@@ -83,6 +87,10 @@ def rr(n: int, k: int, gamma: float, adversary: str) -> ShuffledRR:
 
 def hidden(mechanism: Mechanism, **given: float) -> Subsampled:
     return Subsampled(mechanism, **given, analysis="general")
+
+
+def half_hidden(mechanism: Mechanism, presence: float) -> Subsampled:
+    return Subsampled(mechanism, rate=0.5, dropout=1.0 - presence)
 
 
 DENSE = tuple(number / 20.0 for number in range(20)) + (0.98, 0.999)
@@ -147,6 +155,13 @@ CASES: dict[str, Case] = {
         [(hidden(rr(3, 3, 0.75, "strong-conditional"), rate=0.5), 4)], INFINITE
     ),
     "hidden ldp n=3, 4 rounds": Case([(Subsampled(ldp(3, 1.0), rate=0.25), 4)]),
+    **{
+        f"absent {1 - presence}, {sampled.__name__} {type(mechanism).__name__}": Case(
+            [(sampled(mechanism, presence), 1)], (0.0, 0.1, 0.3, 0.6, 0.9)
+        )
+        for sampled in (half_hidden, PoissonSampled) for presence in (0.25, 0.75)
+        for mechanism in (ldp(5, 1.0), rr(5, 4, 0.25, "weak"), ShuffledRandomizer(5, tv=0.25, p=3.0, q=4.0))
+    },
     # Small numbers keep their digits: shares of silent others, biases, coins where nobody is silent, losses in cells.
     **{
         f"nearly silent, n={n}, p={p}": Case(

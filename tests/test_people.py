@@ -8,7 +8,6 @@ from fractions import Fraction as F
 import numpy as np
 import oracles as o
 import pytest
-from test_truths import EPS0
 
 from pld_shuffle import (
     Accountant,
@@ -20,16 +19,13 @@ from pld_shuffle import (
     PoissonSampled,
     Shuffled,
     ShuffledLDP,
-    ShuffledRandomizer,
     ShuffledRR,
     StickyCohort,
     Subsampled,
     ZeroOut,
 )
 from pld_shuffle.composition.composition import Composition
-from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.coins import CoinMixture
-from pld_shuffle.pairs.pair import Cohort, Resolution
 from pld_shuffle.randomizers import BinaryRandomizedResponse
 
 # --- groups -----------------------------------------------------------------------------------
@@ -149,46 +145,6 @@ def test_classes_of_budgets() -> None:
 
 
 # --- Hidden cohorts, Poisson participation, dropouts: the real schemes, enumerated in exact numbers ---
-
-GROWTHS = np.array([0.0, 0.02, 0.2, 0.75, 1.5])
-
-
-@pytest.mark.parametrize("presence", [0.25, 0.75])
-@pytest.mark.parametrize("rate", [1.0, 0.125])
-@pytest.mark.parametrize("mechanism", [
-    ShuffledLDP(EPS0, 5, analysis="stronger-clones"),
-    ShuffledRR(k=4, n=5, gamma=0.25, adversary="weak"),
-    ShuffledRandomizer(5, tv=0.25, p=3.0, q=4.0),
-])  # fmt: skip
-def test_labels_by_enumeration(mechanism, presence, rate):
-    """Coins with an absent label, or slots with one, are the labels of five users, enumerated."""
-    coins = mechanism.pair
-    silent = 1.0 - coins.others.coin - coins.others.neutral
-    high = coins.target.coin * (1.0 + coins.theta) / 2.0
-    low = coins.target.coin * (1.0 - coins.theta) / 2.0
-    other = [coins.others.coin / 2.0, coins.others.coin / 2.0, coins.others.neutral, silent, 0.0]
-    target = [high, low, coins.target.neutral, 0.0, 0.0]
-
-    def comes(law):
-        return presence * np.array(law) + (1.0 - presence) * np.eye(5)[4]
-
-    def hidden(law):
-        return rate * comes(law) + (1.0 - rate) * comes(other)
-
-    swapped = [target[1], target[0], *target[2:]]
-    p, q = (o.counts_law([hidden(law), *[comes(other)] * (coins.n - 1)]) for law in (target, swapped))
-    exact = np.array([np.maximum(0.0, p - (1.0 + g) * q).sum() for g in GROWTHS])
-    assert deltas(mechanism.sampled(Cohort(rate, presence))) == pytest.approx(exact, rel=1e-7, abs=1e-14)
-
-
-def deltas(pair):
-    """H at the expm1_epsilons: of the atoms of a mixture of coins, in cells too small for two of them; or by its
-    profile."""
-    if not isinstance(pair, CoinMixture):
-        return pair.profile(GROWTHS, 1e-8, 0.0).upper
-    [atoms] = pair.atoms([Side.UPPER], Resolution(1e-6, truncated_mass=1e-17))
-    falls = np.maximum(0.0, 1.0 - (1.0 + GROWTHS[:, None]) * np.exp(-atoms.loss))
-    return falls @ atoms.mass + atoms.infinity_mass
 
 
 @pytest.mark.parametrize("scales", [1.0, 3.0, 6.0])

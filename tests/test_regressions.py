@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from fractions import Fraction
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -202,20 +201,6 @@ def test_a_largest_loss_next_to_nothing_is_not_a_logarithm_of_a_ratio() -> None:
                 truth = max(truth, o.hockey_stick(both, 1 + mpf(expm1_eps)))
             upper = pair.profile(np.array([expm1_eps]), 1e-9, 1e-30).upper
             assert truth <= mpf(float(upper[0])) <= truth * (1 + mpf(10) ** -7)
-
-
-def test_two_bins_have_no_third_value() -> None:
-    """The lower end was that of others who hold neither of two values: .3829 here."""
-    n, s = 20, math.exp(0.3)
-    one, zero = (np.array([1.0 - p, p]) for p in (0.5, 0.01))
-    truth = 0.0
-    for held in range(n):
-        others = [reduce(np.convolve, [one] * k + [zero] * (n - 1 - k)) for k in (held, n - 1 - held)]
-        p, q = (np.multiply.outer(*map(np.convolve, others, own)) for own in ((one, zero), (zero, one)))
-        truth = max(truth, float(np.maximum(p - s * q, 0.0).sum()))
-    counts = Summed(RAPPOR(k=2, noise=0.0, one_if_zero=0.01, one_if_one=0.5), n)
-    lower, upper = Accountant().compose(counts).delta_bounds(0.3)
-    assert truth * 0.999 <= lower <= truth * (1.0 + 1e-12) and truth * (1.0 - 1e-12) <= upper <= 1.002 * truth
 
 
 @pytest.mark.parametrize(("k", "n", "zero"), [(2, 16, 1e-30), (3, 16, 1e-30), (3, 10, 1e-34)])

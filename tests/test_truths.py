@@ -95,6 +95,7 @@ class Truth(NamedTuple):
     most: float = math.inf
     group: int = 1
     rtol: float = 1e-3
+    ordered: bool = False  # the first order of the pairs alone
 
 
 # --- laws and views ---------------------------------------------------------------------------
@@ -508,6 +509,10 @@ TRUTHS |= {
         for one, zero in ((ONE, ZERO), (ONE, F(1, 4)), (F(7, 8), ZERO), (F(1, 2), F(1, 16)))
     },
     "histogram of 3 in two bins": Truth(counted(2, 3), partial(one_hot_sums, 3, ONE, ZERO, 2), 1, 0.999, 1.001),
+    "histogram of 20 in two bins": Truth(  # others who hold neither of two values would tell more
+        Summed(RAPPOR(k=2, noise=0.0, one_if_zero=0.01, one_if_one=0.5), 20),
+        partial(one_hot_sums, 20, F(1, 2), F(0.01), 2), 1, 0.999,
+    ),
     **{
         f"hidden cohort of {n} of {population}, {k} bins, {rounds} rounds": Truth(
             StickyCohort(counted(k, n), rounds, population=population),
@@ -860,12 +865,19 @@ STEP = [F(5, 12), F(1, 3), F(1, 4)], [F(1, 6), F(1, 3), F(1, 2)]
 BEYOND = [F(0), *STEP[0]], [*STEP[1], F(0)]  # outcomes that only one of the laws has
 PLAIN = {  # masses of P and Q, not normalised
     "asymmetric": ((5, 3, 1, 7), (2, 6, 4, 4)), "rare": ((1000, 1, 10), (1000, 10, 1)),
-    "infinite both ways": ((5, 0, 3, 8), (4, 1, 0, 11)),
+    "infinite both ways": ((5, 0, 3, 8), (4, 1, 0, 11)), "infinite one way": ((5, 3, 0, 8), (4, 6, 5, 1)),
+    "randomised response": ((3, 1), (1, 3)), "one loss": ((2, 0), (1, 1)),
 }  # fmt: skip
 
 
 def plain(name: str) -> list[o.Atoms]:
     return [[(F(p, sum(PLAIN[name][0])), F(q, sum(PLAIN[name][1]))) for p, q in zip(*PLAIN[name], strict=True)]]
+
+
+def amplified(name: str, rate: F) -> Iterator[o.Atoms]:
+    """Whoever is present with that chance, against another one for certain, in either order of the values."""
+    for way in (1, -1):
+        yield [(rate * p + (1 - rate) * q, q) for p, q in (atom[::way] for atom in plain(name)[0])]
 
 
 NO_DUMMIES: dict[int, Any] = {0: 1}
@@ -876,6 +888,20 @@ TRUTHS |= {
             partial(moves, partial(plain, name), rounds), -rounds, *[0.999, 1.001] * (rounds == 1),
         )
         for name in PLAIN for rounds in (1, 3)
+    },
+    **{
+        f"ordered pair, {name}, {rounds}": Truth(
+            ordered(*zip(*plain(name)[0], strict=True)), partial(plain, name), rounds, 0.999, 1.001, ordered=True
+        )
+        for name in PLAIN for rounds in (1, 3)
+    },
+    **{  # also where only the infinite loss is left
+        f"rare cohort of a plain pair, {rate}": Truth(
+            Subsampled(ordered(*zip(*plain("infinite both ways")[0], strict=True), symmetric=True), rate=rate,
+                       analysis="general"),
+            partial(amplified, "infinite both ways", F(rate)), 1, 0.999, 1.001,
+        )
+        for rate in (1e-6, 1e-3, 0.5)
     },
     **{  # shares of those who drop out or collude are not counted
         f"binomial shares {p}, {more}": Truth(
@@ -984,8 +1010,8 @@ def composed(atoms: o.Atoms, rounds: int) -> Array:
 def worst(name: str) -> Array:
     """Of all pairs, at every loss. Negative rounds are those that the pairs already have."""
     truth = TRUTHS[name]
-    pairs = (divergences(composed(atoms, max(1, truth.rounds))) for atoms in truth.pairs())
-    return np.max(list(pairs), axis=0)
+    read = one_order if truth.ordered else divergences
+    return np.max([read(composed(atoms, max(1, truth.rounds))) for atoms in truth.pairs()], axis=0)
 
 
 def asked(truth: Truth) -> tuple[Any, ...]:

@@ -3,77 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import oracles as o
 import pytest
-from test_truths import PLAIN, ordered
 
-from pld_shuffle import Accountant, DiscretePair, Gaussian, Laplace, Side, Subsampled
+from pld_shuffle import Accountant, DiscretePair, Gaussian, Laplace, Side
 from pld_shuffle.composition.moments import Rounds
 from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.profile import ProfilePoints, profile_atoms
 from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers import HadamardResponse, UnaryEncoding
-
-#: Masses of P and Q, not normalised.
-PAIRS = PLAIN | {"infinite one way": ((5, 3, 0, 8), (4, 6, 5, 1)), "randomised response": ((3, 1), (1, 3))}
-RARE = ((5, 4, 1), (4, 6, 0))
-
-
-def atoms(p: Sequence[int], q: Sequence[int]) -> o.Atoms:
-    return [(Fraction(a, sum(p)), Fraction(b, sum(q))) for a, b in zip(p, q, strict=True)]
-
-
-def pair_of(pair: o.Atoms, symmetric: bool = False) -> DiscretePair:
-    return ordered(*zip(*pair, strict=True), symmetric=symmetric)
-
-
-def hockey_stick(pair: o.Atoms, eps: float) -> float:
-    return float(o.hockey_stick(pair, Fraction(math.exp(eps))))
-
-
-@pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_an_ordered_pair_is_enclosed(name: str, rounds: int) -> None:
-    """delta of the ordered pair, composed, against exact enumeration; also how tight it is."""
-    pair = atoms(*PAIRS[name])
-    accountant, whole = Accountant().compose(pair_of(pair), rounds), o.power(pair, rounds)
-    for eps in (0.0, 0.1, 0.7, 1.3, 2.2):
-        truth = hockey_stick(whole, eps)
-        bounds = accountant.delta_bounds(eps)
-        assert bounds.lower <= truth * (1 + 1e-14) and truth <= bounds.upper * (1 + 1e-14)
-        assert bounds.upper <= bounds.lower * (1 + 1e-3) + 1e-100
-
-
-def test_one_loss_only_is_a_loss() -> None:
-    """Under P every loss is log 2: no deviation, and yet delta is 1 - e^eps / 2."""
-    pair = DiscretePair([0.0, -math.inf], [math.log(0.5), math.log(0.5)], symmetric=False)
-    for rounds in (1, 3):
-        accountant = Accountant().compose(pair, rounds)
-        for eps in (0.0, 0.3, 0.6):
-            truth = -math.expm1(eps - rounds * math.log(2.0))
-            lower, upper = accountant.delta_bounds(eps)
-            assert lower <= truth * (1 + 1e-13) and truth <= upper * (1 + 1e-13)
-            assert upper <= 1.001 * lower
-
-
-@pytest.mark.parametrize("rate", [1e-6, 1e-3, 0.5])
-def test_a_rare_cohort_keeps_the_infinite_loss(rate: float) -> None:
-    """Subsampled, one round: rate H at 1 + (e^eps - 1)/rate, also where only the infinite loss is left."""
-    both = [atoms(*RARE), atoms(*RARE[::-1])]
-    sampled = Subsampled(pair_of(both[0], symmetric=True), rate=rate, analysis="general")
-    for eps in (0.0, 0.2, 0.5):
-        inner = math.log1p(math.expm1(eps) / rate)
-        truth = rate * max(hockey_stick(pair, inner) for pair in both)
-        lower, upper = Accountant().compose(sampled).delta_bounds(eps)
-        assert lower <= truth * (1 + 1e-12) and truth <= upper * (1 + 1e-12)
-        assert upper <= 1.001 * lower
-
 
 # --- Polygons from dots: a lower one is nowhere above the profile, an upper one nowhere below ---
 
