@@ -103,15 +103,6 @@ def test_would_exceed_is_about_the_next_rounds() -> None:
         ShufflePrivacyAccountant(config()).would_exceed(ROUND)
 
 
-def test_a_replaced_update_moves_the_sum_by_twice_its_norm() -> None:
-    """Independent: the closed form of Gaussian noise when everybody takes part, at twice the sensitivity."""
-    found = ShufflePrivacyAccountant(config())
-    found.compose(GaussianPrivacyEvent(4.0, POPULATION, POPULATION), 4)
-    plain = Accountant().compose(Gaussian(sigma=1.0), 1).epsilon_bounds(DELTA)  # mu = 2 sqrt(4) / 4
-    bounds = found.epsilon_bounds(DELTA)
-    assert plain.lower <= bounds.upper and bounds.lower <= plain.upper
-
-
 def test_flowers_own_accountant_is_above_ours_at_half_the_noise() -> None:
     """Its REPLACE_ONE multiplier is noise over what a *replacement* moves, so z there is 2z here."""
     pytest.importorskip("dp_accounting", reason="Flower's RdpAccountant needs dp-accounting")
