@@ -1,6 +1,6 @@
 """Sphinx extension: our docstrings are plain prose; this makes them the reStructuredText they mean.
 
-    name, other : what they are      an entry, with or without "Parameters" and a rule above
+    name, other : what they are      an entry
     * an item                        a list
     text, and below it a block       a formula or a program
     | a | table |                    as in Markdown
@@ -19,7 +19,6 @@ MARKUP = re.compile(r"``.*?``|`[^`]*`|(?<![\w*])\*\*?[^\s*](?:[^*]*[^\s*])?\*\*?
 BETWEEN = r"(?:, | \| | / | and )"
 ENTRY = re.compile(rf"(\*{{0,2}}\w+(?:{BETWEEN}\*{{0,2}}\w+)*) : +(?=\S)")
 ITEM = re.compile(r"(?:\*|\d+\.) +(?=\S)")
-RULE = re.compile(r"-{3,}$")
 
 
 def escaped(text: str) -> str:
@@ -51,12 +50,11 @@ def blocks(lines: list[str]) -> list[list[str]]:
     grid = False  # inside a table drawn with rules of equality signs
     for i, line in enumerate(lines):
         above = found[-1] if found else [""]
-        headed = i + 1 < len(lines) and RULE.match(lines[i + 1])
-        free = not above[-1] or above[-1].startswith(" ") or RULE.match(above[-1])
+        free = not above[-1] or above[-1].startswith(" ")
         verbatim = above[0].startswith((">>> ", "|")) and above[-1]
-        if not line or line.startswith(" ") or RULE.match(line) or grid or verbatim:
+        if not line or line.startswith(" ") or grid or verbatim:
             above.append(line)
-        elif free or headed or starts_block(line):
+        elif free or starts_block(line):
             found.append([line])
         else:
             above.append(line)
@@ -75,8 +73,6 @@ def restructured(lines: list[str]) -> list[str]:
             text = "\n".join(block).rstrip()
         elif first.startswith("|"):
             text = table([line for line in block if line])
-        elif below and RULE.match(block[1]):
-            text = f".. rubric:: {first}"
         elif entry := ENTRY.match(first):
             names = ", ".join(f"``{name}``" for name in re.split(BETWEEN, entry[1]))
             text = names + "\n" + indented(escaped(f"{first[entry.end() :]}\n{below}"))

@@ -1,5 +1,6 @@
 # The public names and where they live: `__init__.py` reads this list, and so do type checkers.
 from .accountant import Accountant as Accountant
+from .accountant import DrawnApart as DrawnApart
 from .audits import Audit as Audit
 from .audits import AuditError as AuditError
 from .audits import audit as audit
@@ -8,7 +9,6 @@ from .calibration import InfeasibleError as InfeasibleError
 from .calibration import solve as solve
 from .checkpoint import CheckpointError as CheckpointError
 from .composition.composition import AccuracyWarning as AccuracyWarning
-from .composition.groups import DrawnApart as DrawnApart
 from .composition.pld import PLD as PLD
 from .filter import BudgetExceeded as BudgetExceeded
 from .filter import IndividualFilter as IndividualFilter

@@ -89,8 +89,6 @@ def audit(
 ) -> Audit:  # fmt: skip
     """A certified lower bound on epsilon from outputs on two neighbouring datasets.
 
-    Parameters
-    ----------
     first, second : the outputs, one row for each independent run, at least 16: arrays of shape (runs,) or (runs,
         numbers), or files of them (`.npy`, or text with commas). A shuffled round is its reports in the order in which
         they came out, or how often each report occurred; of a statistic of your own, its values.

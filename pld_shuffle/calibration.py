@@ -76,8 +76,6 @@ def solve(
 ) -> Solution:  # fmt: skip
     """The parameter that just meets (epsilon, delta), on the safe side.
 
-    Parameters
-    ----------
     parameter : what is sought, one of `PARAMETERS`, or any name with a callable plan.
     plan : what is run, without `parameter`: either a mapping from the names of `fields` (those of a log's
         columns, and rounds, default 1) to numbers or texts, None and "" counting as not given; or a

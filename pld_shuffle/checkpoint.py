@@ -36,7 +36,6 @@ HOMES = {
     "randomizers": "randomizers",
     "shares": "shares",
     "shuffled": "mechanisms.shuffled",
-    "counted": "mechanisms.counted_bits",
     "interop.imported": "mechanisms.imported",
 }
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}

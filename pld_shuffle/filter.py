@@ -41,8 +41,6 @@ class BudgetExceeded(ValueError):
 class PrivacyFilter(Ledger):
     """A run of adaptively chosen rounds that is (epsilon, delta)-DP, whatever is chosen and whenever it stops.
 
-    Parameters
-    ----------
     epsilon, delta : the budget; epsilon positive and finite, delta in (0, 1).
     planned : (mechanism, count) pairs that will probably be run. They only decide between the two ways to pay; any
         other mechanisms can be composed instead. ValueError if the budget does not admit them.
@@ -248,8 +246,6 @@ class PrivacyFilter(Ledger):
 class PrivacyOdometer(Ledger):
     """An epsilon that holds at any time one may stop, chosen by what was seen, for adaptively chosen rounds.
 
-    Parameters
-    ----------
     delta : in (0, 1).
     orders : Renyi orders > 1 among which delta is shared out equally. One order is tight near one length of the run
         only; `PrivacyOdometer.planned` chooses them.
@@ -315,8 +311,6 @@ class PrivacyOdometer(Ledger):
 class IndividualFilter:
     """A filter for each of many users: who has too little left no longer takes part (Feldman, Zrnic 2021, section 4).
 
-    Parameters
-    ----------
     epsilon : every user's budget, positive and finite, shape (users,).
     delta : in (0, 1).
 

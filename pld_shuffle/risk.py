@@ -40,8 +40,6 @@ MOST_POINTS = 256
 class AttackRisk:
     """Certified limits of attacks on everything an accountant has composed; see the module.
 
-    Parameters
-    ----------
     accountant : an `Accountant` (later rounds count as soon as they are composed), or what has its `delta_bounds`.
     rtol : relative width of TPR that the search adds to what the brackets of delta leave open; in (1e-9, 1].
 

@@ -51,8 +51,6 @@ def sweep(
 ) -> list[Row]:  # fmt: skip
     """Certified epsilon (or delta) of every plan, as a table: one dict per plan, in the order of `plans`.
 
-    Parameters
-    ----------
     plans : mappings of fields (see the module) to numbers or texts; None and "" count as not given.
     delta | epsilon : the question for plans that have neither of the two.
     rtol : as for `Accountant`, for plans without one.

@@ -31,8 +31,6 @@ from .randomizers.base import settle
 class Training:
     """A run of DP-SGD. Raises ValueError or TypeError naming the argument.
 
-    Parameters
-    ----------
     data_size, batch_size : records, in all and in a batch (in the mean, with Poisson sampling).
     epochs : passes over the data, each of data_size // batch_size steps, or one more for a smaller last batch.
     noise_multiplier : standard deviation of the noise on a batch's sum over the clipping norm.

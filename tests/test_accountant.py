@@ -8,7 +8,6 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -109,27 +108,11 @@ def test_plds_with_too_much_mass_are_refused() -> None:
             PLD.build(np.array([mass]), 1, infinity=infinity, **numbers)
 
 
-def test_plds_are_compared_by_value() -> None:
-    """Each number counts; equal ones have one hash."""
-    law = ldp(eps0=1.0, n=50).pld(step=0.01)
-    again = ldp(eps0=1.0, n=50).pld(step=0.01)
-    assert law is not again and law == again and len({law, again}) == 1
-    masses = law.masses.copy()
-    masses[3] = np.nextafter(masses[3], 1.0)
-    for change in (
-        {"masses": masses}, {"masses": law.masses[:-1]}, {"low": law.low + 1}, {"step": 0.02},
-        {"side": Side.LOWER}, {"infinity": 0.1}, {"max_loss": 2.0}, {"loss_error": 1e-9},
-    ):  # fmt: skip
-        other: PLD = replace(law, **change)  # type: ignore[arg-type]
-        assert law != other
-    assert law != 1.0
-
-
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_of_plds_are_read_only(again: Callable[[PLD], PLD]) -> None:
     law = ldp(eps0=1.0, n=50).pld(step=0.01)
     found = again(law)
-    assert found == law and hash(found) == hash(law) and not found.masses.flags.writeable
+    assert np.array_equal(found.masses, law.masses) and not found.masses.flags.writeable
     assert found.delta(0.1) == law.delta(0.1)
 
 

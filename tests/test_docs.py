@@ -68,9 +68,8 @@ def test_every_public_name_has_a_docstring(module: str) -> None:
     ("One *word* and a*b, x_1 or _y_.", r"One *word* and a\*b, x_1 or _y\_."),
     ("Keep `a*b|` and ``_c_``, not |x|.", r"Keep `a*b|` and ``_c_``, not \|x\|."),
     (
-        "Parameters\n----------\nn : users,\n    all of them.\nk, m : more.\n\nText.",
-        ".. rubric:: Parameters\n\n``n``\n    users,\n    all of them.\n\n"
-        "``k``, ``m``\n    more.\n\nText.",
+        "n : users,\n    all of them.\nk, m : more.\n\nText.",
+        "``n``\n    users,\n    all of them.\n\n``k``, ``m``\n    more.\n\nText.",
     ),
     ("Text\n\n    y = x*\n\nmore", "Text\n\n::\n\n    y = x*\n\nmore"),
     ("Text::\n\n    y = x", "Text::\n\n    y = x"),

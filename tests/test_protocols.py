@@ -35,7 +35,7 @@ from pld_shuffle.protocols import (
     ZeroSum,
     ZeroSumHistogram,
 )
-from pld_shuffle.protocols.zero_sum import zero_sum_errors
+from pld_shuffle.protocols.sums import zero_sum_errors
 from pld_shuffle.randomizers import RAPPOR, UnaryEncoding
 
 REPETITIONS = 2000

@@ -38,8 +38,6 @@ class PLD:
     masses : P-mass at loss ``(low + i) * step``, shape (points,), read-only.
     infinity : P-mass at infinite loss.
     max_loss : a loss above which the true pair has no finite mass (delta is exact there).
-
-    PLDs are compared by value.
     """
 
     masses: Array
@@ -71,18 +69,6 @@ class PLD:
             )
         infinity = min(infinity, 1.0)  # a probability: 1 bounds it from above
         return cls(masses, low + first, step, side, infinity, max_loss, loss_error)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PLD):
-            return NotImplemented
-        return self._numbers() == other._numbers() and np.array_equal(self.masses, other.masses)
-
-    def __hash__(self) -> int:
-        return hash(self._numbers())
-
-    def _numbers(self) -> tuple[Any, ...]:
-        """What two equal PLDs have in common besides the masses themselves."""
-        return (self.masses.size, self.low, self.step, self.side, self.infinity, self.max_loss, self.loss_error)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickled or copied: numpy does not keep arrays read-only."""

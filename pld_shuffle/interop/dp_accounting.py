@@ -91,8 +91,6 @@ def _exported(law: PLD) -> Any:
 def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> ImportedPair:
     """A `PrivacyLossDistribution` as a mechanism for `Accountant`.
 
-    Parameters
-    ----------
     distribution : a pessimistic one, best of a single round: dp_accounting's composition adds the rounding of its
         transforms.
     neighboring_relation : the `NeighboringRelation` it was computed for (the distribution does not know). To
@@ -176,8 +174,6 @@ class MechanismEvent(dp_event.DpEvent):  # type: ignore[misc]
 class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
     """A `PrivacyAccountant` for shuffle and central events, with certified answers from `Accountant`.
 
-    Parameters
-    ----------
     neighboring_relation : REPLACE_ONE, or REPLACE_SPECIAL (zero-out: see `ZeroOut` for what null reports must be).
     rtol : as for `Accountant`: wanted relative width of brackets on delta.
 

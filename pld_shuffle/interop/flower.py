@@ -43,8 +43,6 @@ _log = logging.getLogger("flwr")
 class ShufflePrivacyAccountant:
     """Certified (epsilon, delta) behind Flower's `PrivacyAccountant` protocol.
 
-    Parameters
-    ----------
     config : a `PrivacyConfig` with neighbouring relation REPLACE_ONE (and so, in Flower, with sampling
         WITHOUT_REPLACEMENT; a cohort may be the whole population).
     rtol : relative width of brackets on delta, as for `Accountant`.
@@ -159,8 +157,6 @@ class ShufflePrivacyAccountant:
 class ShuffledStrategy(Strategy):  # type: ignore[misc]
     """Shuffles, accounts for and stops another strategy whose clients send local reports.
 
-    Parameters
-    ----------
     strategy : what is wrapped. It must offer *every* client of the population a training message
         (``FedAvg(fraction_train=1.0, min_available_nodes=population)``): the cohort is drawn here.
     mechanism : one round, `ShuffledLDP(eps0, n)` or any other with users n, or `Subsampled` of one.

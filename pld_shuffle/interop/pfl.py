@@ -27,8 +27,6 @@ EPSILON, DELTA = "shuffle privacy | epsilon", "shuffle privacy | delta"
 class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
     """Composes one round of `mechanism` per central iteration; stops before the budget is exceeded.
 
-    Parameters
-    ----------
     mechanism : one iteration's training cohort, e.g. ``Subsampled(ShuffledLDP(eps0, n), population=N)``.
         The local randomizer is a postprocessor or the model's business; n is the training cohort's size.
     delta : in (0, 1).

@@ -3,15 +3,13 @@
 from .allocation import RandomAllocation, ShuffledBatches
 from .base import Mechanism, ZeroOut, as_mechanism
 from .central import Gaussian, Laplace, PoissonGaussian
-from .counted_bits import CountedBits
 from .imported import DiscretePair
 from .labels import ShuffledRandomizer, ShuffledRR
 from .ldp import Epoch, ShuffledLDP
 from .mixed_budgets import DummyReports, MixedRandomizers, MixedRR
 from .sampling import PoissonSampled, StickyCohort, Subsampled
-from .shuffled import Shuffled
-from .summed_noise import Summed, SummedNoise
-from .threshold import Threshold
+from .shuffled import CountedBits, Shuffled
+from .summed_noise import Summed, SummedNoise, Threshold
 
 __all__ = [
     "CountedBits", "DiscretePair", "DummyReports", "Epoch", "Gaussian", "Laplace", "Mechanism", "MixedRR",

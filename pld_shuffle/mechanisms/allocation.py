@@ -47,8 +47,6 @@ NEIGHBOURS = {
 class RandomAllocation(Mechanism):
     """Every user's contribution enters exactly `selected` of `steps` steps, drawn uniformly and hidden.
 
-    Parameters
-    ----------
     mechanism : one step. `Gaussian`, whose sensitivity is the bound on the norm of one contribution. With the zero-out
         relation also `Laplace`, `DiscretePair`, or any mechanism for that relation: its pair must dominate a step with
         the contribution against one without it.
@@ -171,8 +169,6 @@ def _noise(kind: Gaussian, distance: int, steps: int, selected: int) -> Gaussian
 class ShuffledBatches(Mechanism):
     """One epoch of noisy sums over the batches of a fresh, hidden, uniform permutation of the records.
 
-    Parameters
-    ----------
     sigma : standard deviation of the noise in units of the largest norm of one contribution (the noise multiplier).
     batches : how many there are, 1 to 10^10.
     batch_size : records in each of them.

@@ -286,8 +286,6 @@ def largest_loss(loss: float, *, rounded: bool = False) -> Bounds:
 class ZeroOut(OfMechanism):
     """A mechanism read for the zero-out relation: a user's contribution, or nothing in its place.
 
-    Parameters
-    ----------
     mechanism : shuffled reports (`ShuffledLDP`, `ShuffledRR`, `ShuffledRandomizer`, `Shuffled`, `Epoch`; also on a
         hidden cohort: `Subsampled`, `PoissonSampled`, `StickyCohort`), whose null report must be one the randomizer
         can make: its law is that of a value, or a mixture of values' laws. Or `Gaussian` or `Laplace`,

@@ -130,8 +130,6 @@ class Gaussian(_Additive):
 class PoissonGaussian(Mechanism):
     """Gaussian noise on a sum over a Poisson sample, substitution of one user: a `PoissonGaussianPair`.
 
-    Parameters
-    ----------
     sigma : standard deviation of the noise.
     rate : probability of being in the sample, in [1e-12, 1].
     norm : bound on the norm of one user's contribution (replacing it moves the sum by up to twice that).

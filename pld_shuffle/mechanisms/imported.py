@@ -30,8 +30,6 @@ GIVEN = ("replace-one", "add-or-remove-one", "replace-special")
 class DiscretePair(Mechanism):
     """A mechanism whose dominating pair is given by finite mass functions.
 
-    Parameters
-    ----------
     log_p, log_q : natural logarithms of the masses of P and Q, one entry per outcome (-inf for 0);
         each sums to 1 within 1e-9.
     symmetric : True (default) covers both orders, (P, Q) and (Q, P); False is the ordered pair alone, for a
@@ -82,8 +80,6 @@ class DiscretePair(Mechanism):
 class ImportedPair(Mechanism):
     """A symmetric pair with P-mass masses[i] at loss ``(low + i) * step`` and `infinity` at infinite loss.
 
-    Parameters
-    ----------
     step : lattice spacing, positive.
     low : index of the first mass, at least 1: only positive losses are stated.
     masses : nonnegative, with `infinity` at most 1 (up to 1e-3 of rounding); may be empty.

@@ -30,8 +30,6 @@ ADVERSARIES = ("strong", "weak", "strong-conditional")
 class ShuffledRandomizer(OfReports):
     """n users shuffle the reports of any randomizer with parameters (p, beta, q).
 
-    Parameters
-    ----------
     n : users whose reports are shuffled together, the target included.
     tv : beta, at least the total variation of the target's two output laws, in [0, 1].
     eps0 : local epsilon in [1e-9, 700]; it stands for p = q = e^eps0, right if all users share a randomizer.
@@ -121,8 +119,6 @@ class ShuffledRandomizer(OfReports):
 class ShuffledRR(OfReports):
     """n users shuffle k-ary randomised responses (with probability gamma uniform over all k values).
 
-    Parameters
-    ----------
     k : alphabet size, k >= 2.
     n : users whose reports are shuffled together, the target included.
     gamma | eps0 : exactly one; gamma 1 or in (0, 1 - 1e-12], eps0 = log(1 + k (1 - gamma) / gamma).

@@ -39,8 +39,6 @@ ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 class ShuffledLDP(OnCohorts, OfReports):
     """n users shuffle the reports of any eps0-LDP randomizer, the same for all of them.
 
-    Parameters
-    ----------
     eps0 : local epsilon, in [1e-9, 700].
     n : users whose reports are shuffled together, the target included; n >= 1.
     analysis : "tightest" (default): at every epsilon the least of the swap theorem (docs/swap.md) and of stronger
@@ -143,8 +141,6 @@ class ShuffledLDP(OnCohorts, OfReports):
 class Epoch(OfReports):
     """One pass over n users in a hidden random order, in disjoint cohorts of any size.
 
-    Parameters
-    ----------
     eps0 : local epsilon of every report, for every past, in [1e-9, 700].
     n : users of the epoch, the target included; every one reports exactly once.
     analysis : "tightest" (default): at every epsilon the least of Theorem Q and of stronger clones. "stronger-clones":

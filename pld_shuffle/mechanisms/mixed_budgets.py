@@ -57,8 +57,6 @@ class _Mixed(Mechanism):
 class MixedRR(_Mixed):
     """The target of budget `eps0` among users of other budgets, all of them by k-ary randomised response.
 
-    Parameters
-    ----------
     k : alphabet size, k >= 2.
     eps0 : the target's local epsilon, in [1e-9, 700].
     others : (eps0, count) for each class of the other users.
@@ -121,8 +119,6 @@ class MixedRR(_Mixed):
 class MixedRandomizers(_Mixed):
     """The target among users who run other randomizers, whose ratios to the target's are known.
 
-    Parameters
-    ----------
     eps0 : the target's local epsilon, in [1e-9, 700].
     others : (ratio, count) for each class of the other users, 1 <= ratio < inf: no law of the target's randomizer,
         whatever its value, is anywhere more than `ratio` times the law of a user of the class, whatever its value.
@@ -198,8 +194,6 @@ def answers(k: int, uniform: float, truth: float, others: tuple[LabelClass, ...]
 class DummyReports(Mechanism):
     """n users shuffle k-ary randomised responses, and `dummies` uniformly random values each.
 
-    Parameters
-    ----------
     k : values a user can have, at least 2. n : users, the target included, who follow the protocol.
     dummies : d > 0 from every user: the integer part for certain, and one more with probability the rest.
     gamma : probability that a user's own report is a uniformly random value, in [0, 1); 0 is the value itself.

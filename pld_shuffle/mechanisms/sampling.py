@@ -82,8 +82,6 @@ class _Sampled(OfMechanism):
 class Subsampled(_Sampled):
     """A mechanism run on a uniformly random cohort of fixed size, hidden from the adversary.
 
-    Parameters
-    ----------
     mechanism : a mechanism, not subsampled itself; its n is the cohort size.
     population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in
         [1e-12, 1]. No population has a rate between n/(n+1) and 1: such a rate is a bound for all below it.
@@ -190,8 +188,6 @@ class Subsampled(_Sampled):
 class PoissonSampled(_Sampled):
     """A mechanism of the shuffle model in which every user takes part with one probability, independently.
 
-    Parameters
-    ----------
     mechanism : a mechanism of the shuffle model, not sampled itself; its n counts all users who may take part.
     rate : probability of taking part, the same for all, in [1e-12, 1].
 
@@ -265,8 +261,6 @@ ATTACK_RTOL = 3e-4  # well inside what one round is asked for: then no law is ma
 class StickyCohort(OfMechanism):
     """`rounds` rounds of a mechanism on one hidden cohort that stays the same in all of them.
 
-    Parameters
-    ----------
     mechanism : one round; its n is the cohort size. For neighbours by substitution, with a symmetric pair.
     rounds : how many rounds the cohort takes part in.
     population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in [1e-12, 1].

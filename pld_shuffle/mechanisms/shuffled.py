@@ -13,13 +13,18 @@ users' other reports. Its divergence is exact: the slot law with W the blanket (
 *Lower ends* are attacks: n-1 users with one chosen value, and two chosen values of the target, are concrete
 neighbouring datasets, the slot law with W the law of the chosen value. The randomizer lists the triples (first, second,
 others) to try; reports of noise are merged to cells, which is a lower side.
+
+*Counted bits* (`CountedBits`). n users send bits that are 1 with one probability if the user holds 1, and with a
+smaller one if the user holds 0, and nothing but the number of ones is published: by secure sums, or by a shuffler of
+equal bits. It is certified for every dataset, and exact for one round but for the lattice: nobody is told who answered
+at random.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
 
@@ -27,7 +32,7 @@ import numpy as np
 
 from ..composition.composition import Composition
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import choice, positive_int, tolerance, users
+from ..numerics.validation import choice, positive_int, real, tolerance, users
 from ..pairs.bits import LARGEST_BIT_EPS0, BitAttackPair, BitPair, BitShares, bit_attacks
 from ..pairs.few_users import among_few
 from ..pairs.pair import ALL_USERS, Attacks, Cohort, Pair
@@ -35,10 +40,10 @@ from ..pairs.profile import ProfilePair, Several, worst
 from ..pairs.slots import NoiseLaw, SlotLaw, SlotPair
 from ..pairs.swap import independent_users
 from ..pairs.swap_pairs import SMALL, TypedPair
-from ..randomizers.base import LocalRandomizer
-from ..randomizers.discrete import known_randomizer
+from ..randomizers.base import LocalRandomizer, settle
+from ..randomizers.joint import DiscreteRandomizer, known_randomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
-from .base import Mechanism, OfReports, OnCohorts, said
+from .base import SMALLEST_EPS0, Mechanism, OfReports, OnCohorts, local_epsilon, said
 from .labels import ShuffledRandomizer, ShuffledRR
 from .ldp import ShuffledLDP, bit_orders
 
@@ -50,8 +55,6 @@ PROBES, PROBED = (0.0, 3.0, 5.0, 8.0), 3e-3  # deviations where the blanket is c
 class Shuffled(OnCohorts, OfReports):
     """n users shuffle reports of a named randomizer, with the tightest proven analysis.
 
-    Parameters
-    ----------
     randomizer : one of `pld_shuffle.randomizers`, the same for all users.
     n : users whose reports are shuffled together, the target included.
     analysis : "tightest" (default): the least of all that are proved for somebody who sees the shuffled reports and
@@ -211,8 +214,6 @@ Triple = tuple[float, float, float]
 class Blanket(OfReports):
     """n users shuffle reports of a named randomizer; the blanket adversary, exactly.
 
-    Parameters
-    ----------
     randomizer : one of `pld_shuffle.randomizers`, the same for all users. Finite ones by the kinds of pairs of
         inputs they list (both orders of each); Laplace and Gaussian by the pair (0, 1), the worst one.
     n : users whose reports are shuffled together, the target included; at most 10^13.
@@ -300,3 +301,98 @@ def stand_in_attack(randomizer: LocalRandomizer, n: int, cohort: Cohort) -> tupl
     triples = (triple for triple in randomizer.attacks(MAX_CHOICES) if triple[1] == triple[2])
     law = attack_law(randomizer, n, strongest_triples(randomizer, n, triples, cohort)[0])
     return law.ordered_pair(), law.reversed().ordered_pair()
+
+
+WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
+
+
+@dataclass(frozen=True, repr=False)
+class CountedBits(OnCohorts):
+    """n users send randomised bits, and only the number of ones is published.
+
+    n : users whose bits are counted together, the target included.
+    eps0 | gamma | one_if_one, one_if_zero : one of the three. eps0 in [1e-9, 280]: randomised response; gamma in
+        (2e-130, 1): a fair coin with probability gamma, the truth otherwise; or the probabilities of a 1 for the
+        values 1 and 0, 0 < one_if_zero < one_if_one < 1.
+    bits : bits a user sends in one round, independent given the value; all count together.
+
+    A user may also hold a number in [0, 1] and round it at random, every bit by itself or not: one-bit means, unary
+    sums. Upper ends hold for every dataset; lower ends come from an attack, all other users holding one value. Raises
+    ValueError or TypeError naming the argument.
+
+    >>> CountedBits(100_000, eps0=8.0)
+    CountedBits(n=100000, eps0=8.0)
+    """
+
+    n: int
+    _: KW_ONLY
+    eps0: float | None = None
+    gamma: float | None = None
+    one_if_one: float | None = None
+    one_if_zero: float | None = None
+    bits: int = 1
+    rarely: ClassVar[tuple[str, ...]] = ("bits",)
+    any_cohort = False  # several bits have no pair where users may be absent
+
+    CHECKS: ClassVar = {"n": users, "bits": positive_int}
+
+    def __post_init__(self) -> None:
+        for name in WAYS:
+            if getattr(self, name) is not None:
+                settle(self, **{name: real(name, getattr(self, name))})
+        super().__post_init__()
+        _ = self.shares
+
+    @cached_property
+    def shares(self) -> BitShares:
+        """The probabilities of a 1; ValueError unless they are given in exactly one way."""
+        given = {name: value for name in WAYS if (value := getattr(self, name)) is not None}
+        if set(given) == {"eps0"}:
+            budget = local_epsilon("eps0", given["eps0"])
+            if not budget <= LARGEST_BIT_EPS0:
+                raise ValueError(f"eps0 must be at most {LARGEST_BIT_EPS0:g}, got {budget!r}")
+            return BitShares.randomized_response(budget)
+        if set(given) == {"gamma"}:
+            return BitShares.random_answers(given["gamma"])
+        if set(given) == {"one_if_one", "one_if_zero"}:
+            one, zero = given["one_if_one"], given["one_if_zero"]
+            if not 1e-130 < zero < one < 1.0:
+                raise ValueError(f"one_if_one must be in (one_if_zero, 1), one_if_zero > 1e-130, got {one!r}, {zero!r}")
+            return BitShares.of(one, zero)
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in WAYS)
+        raise ValueError(f"give eps0, or gamma, or one_if_one and one_if_zero, got {values}")
+
+    def assumptions(self) -> dict[str, str]:
+        return said(
+            "exact for one round, an upper bound over rounds; the bits of a round are independent, and all users run"
+            " the same randomizer",
+            adversary="sees the number of ones and knows every other user's value",
+        )
+
+    @cached_property
+    def pair(self) -> BitPair:  # type: ignore[override]
+        return BitPair(self.n, self.shares, self.bits)
+
+    def sampled(self, cohort: Cohort) -> Pair:
+        """The pair of a hidden cohort: with one bit a user the less of docs/swap.md, Theorem B4, and the coin labels.
+
+        If users take part independently the number of reports is published, too. For one bit each these two numbers
+        are all that a shuffler shows, and the swap theorem is for that. TypeError for several bits.
+        """
+        if cohort.absence > 0.0:
+            if self.bits > 1:
+                raise TypeError(f"users who take part independently send one bit each, got {self!r}")
+            return Shuffled(DiscreteRandomizer(self.shares.chances), self.n).sampled(cohort)
+        known = BitPair(self.n, self.shares, self.bits, cohort.rate)
+        if self.bits > 1:
+            return known
+        local = max(float(self.pair.max_loss.upper), SMALLEST_EPS0)
+        tv = min(1.0, self.shares.gap * (1.0 + 1e-14))
+        labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(cohort)
+        return Several((known, labels))
+
+    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
+        return bit_orders(BitAttackPair(self.n, self.shares, self.bits))
+
+    def sampled_attack(self, cohort: Cohort) -> Pair:
+        return Attacks.of(bit_attacks(self.n, self.shares, cohort, bits=self.bits))

@@ -92,8 +92,6 @@ def safe_end(
 ) -> SafeEnd:
     """The most wasteful value in [low, high] with ``spent(value).upper <= target``.
 
-    Parameters
-    ----------
     spent : certified bounds on the quantity at a value (epsilon at a delta, delta at an epsilon,
         an error); must be monotone in the value, up to the width of its brackets.
     target : what must not be exceeded.

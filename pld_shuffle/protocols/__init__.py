@@ -10,8 +10,7 @@ from .histograms import (
     RAPPORHistogram,
 )
 from .protocol import ExpectedError, Protocol
-from .sums import BinarySum, RealSum, UnarySum
-from .zero_sum import ZeroSum, ZeroSumHistogram
+from .sums import BinarySum, RealSum, UnarySum, ZeroSum, ZeroSumHistogram
 
 __all__ = [
     "BallsIntoBins", "BinarySum", "BitHistogram", "ExpectedError", "FakeUsers", "HistogramEstimate",

@@ -1,8 +1,7 @@
 """Named local randomizers that know their privacy parameters (see base.py for the notation)."""
 
 from .base import LocalRandomizer
-from .discrete import DiscreteRandomizer, as_randomizer
-from .joint import FiniteRandomizer, Types
+from .joint import DiscreteRandomizer, FiniteRandomizer, Types, as_randomizer
 from .noise import Gaussian, Laplace
 from .one_hot import RAPPOR, UnaryEncoding
 from .randomized_response import (
