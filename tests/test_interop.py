@@ -313,7 +313,7 @@ LEDGERS = [
     (REPLACE, "pld", [(PoissonGaussian(1.5, 0.1), 20)], 1.001),
     (REPLACE, "rdp", [(Subsampled(Gaussian(sigma=1.5, sensitivity=2.0), rate=0.02), 100)], 1.6),
     (REPLACE, "rdp", [(Gaussian(sigma=0.1, sensitivity=0.3), 1)], 1.2),
-    (REPLACE, "pld", [(Gaussian(sigma=0.1, sensitivity=0.3), 1)], 3.0),
+    (REPLACE, "pld", [(Gaussian(sigma=0.3, sensitivity=0.1), 1)], 3.0),
 ]  # fmt: skip
 
 
