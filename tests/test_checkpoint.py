@@ -102,10 +102,6 @@ MECHANISMS: list[Mechanism] = [
 ]
 
 
-def through_json(state: Any) -> Any:
-    return json.loads(json.dumps(state, allow_nan=False))
-
-
 # -- round trips
 
 

@@ -121,16 +121,10 @@ def narrow_window(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def half_absent(patch: pytest.MonkeyPatch) -> None:
-    absent = CoinMixture.absent.fget
-    assert absent is not None
-    patch.setattr(CoinMixture, "absent", property(lambda self: 0.5 * absent(self)))
-
-
-def half_kappa(patch: pytest.MonkeyPatch) -> None:
-    kappa = CoinMixture.kappa.fget
-    assert kappa is not None
-    patch.setattr(CoinMixture, "kappa", property(lambda self: 0.5 * kappa(self)))
+def halved(name: str) -> Patch:
+    """A property of coins, halved."""
+    getter = getattr(CoinMixture, name).fget
+    return lambda patch: patch.setattr(CoinMixture, name, property(lambda self: 0.5 * getter(self)))
 
 
 def half_the_largest_loss(patch: pytest.MonkeyPatch) -> None:
@@ -185,8 +179,8 @@ MUTANTS: dict[str, Patch] = {
     "nothing missed": parts(nothing_truncated),
     "half the bias": parts(half_bias),
     "window of half the exponent": narrow_window,
-    "half the weight of absence": half_absent,
-    "half the weight of neutral labels": half_kappa,
+    "half the weight of absence": halved("absent"),
+    "half the weight of neutral labels": halved("kappa"),
     "half the largest loss": half_the_largest_loss,
     "the mean bias on the upper side": mean_for_upper,
     "half of every kink": kinks(0.5),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import mpmath
 import numpy as np
@@ -73,33 +74,34 @@ def test_two_batches_lie_below_the_bound_and_the_attack_is_attained(size: int, l
             assert attack.lower[0] * (1 - 2e-3) <= exact <= attack.upper[0] * (1 + 2e-3)
 
 
+def plane(noise: float, end: float, points: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Masses of the cells of a grid of the plane under normal noise around a point."""
+    z = np.linspace(-end, end, points)
+    grid = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1)
+    scale = (z[1] - z[0]) ** 2 / (2 * math.pi * noise**2)
+    return lambda centre: scale * np.exp(-np.sum((grid - centre) ** 2, axis=-1) / (2 * noise**2))
+
+
 def test_lemma_3_by_a_grid_of_configurations_in_the_plane() -> None:
     """Calls and puts of (N(x) - s N(0))/N(w) are below those of the envelope: |x|, |w| <= 1, both kinds of strikes."""
-    rng = np.random.default_rng(3)
-    noise = 1.3
-    z = np.linspace(-9.0, 9.0, 361)
-    plane = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1)
-    cell = (z[1] - z[0]) ** 2
-
-    def density(centre: np.ndarray) -> np.ndarray:
-        return np.exp(-np.sum((plane - centre) ** 2, axis=-1) / (2 * noise**2)) / (2 * math.pi * noise**2)
-
+    rng, noise = np.random.default_rng(3), 1.3
+    masses = plane(noise, 9.0, 361)
     zero = np.zeros(2)
     for _ in range(25):
         x, w = (v / max(1.0, np.linalg.norm(v)) for v in rng.normal(size=(2, 2)))
         s = math.exp(rng.choice([0.1, 0.5, 1.5]))
         for add in (False, True):
             far, near = (zero, x) if add else (x, zero)
-            values = density(far) - s * density(near)
+            values = masses(far) - s * masses(near)
             pair = BatchesBound(GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), 5, Bounds(1.0, 1.0), True)
             (one, two, hidden), _ = pair._envelope(s - 1.0, 1e-16, 0.02)
             with np.errstate(divide="ignore", invalid="ignore"):
                 level = np.where(hidden > 0.0, (one - s * two) / hidden, 0.0)
-            others = density(w)
+            others = masses(w)
             for y in (0.0, 0.1, 0.5, 2.0):
-                calls = np.sum(np.maximum(values - y * others, 0.0)) * cell
+                calls = np.sum(np.maximum(values - y * others, 0.0))
                 assert calls <= float(hidden @ np.maximum(level - y, 0.0)) + 2e-4
-                puts = np.sum(np.maximum(-values - y * others, 0.0)) * cell
+                puts = np.sum(np.maximum(-values - y * others, 0.0))
                 assert puts <= float(hidden @ np.maximum(-level - y, 0.0)) + 2e-4
 
 
@@ -117,20 +119,14 @@ def test_the_normal_distribution_function_errs_by_no_more_than_is_booked() -> No
 @pytest.mark.parametrize("forward", [True, False])
 def test_every_configuration_in_the_plane_is_below_a_law_of_the_game(forward: bool) -> None:
     """|x|, |w| <= 1: by a contraction and noise it is below a pair on the circle, whose cosine is in a cell."""
-    rng = np.random.default_rng(7)
-    noise = 1.3
-    z = np.linspace(-10.0, 10.0, 401)
-    plane = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1)
-
-    def density(centre: np.ndarray) -> np.ndarray:
-        return np.exp(-np.sum((plane - centre) ** 2, axis=-1) / (2 * noise**2)) * (z[1] - z[0]) ** 2 / 2 / math.pi
-
+    rng, noise = np.random.default_rng(7), 1.3
+    masses = plane(noise, 10.0, 401)
     for _ in range(12):
         x, w = (v / max(1.0, np.linalg.norm(v)) for v in rng.normal(size=(2, 2)))
         s = math.exp(rng.choice([0.1, 0.5, 1.5]))
         laws, h = step_laws(noise, forward, s - 1.0, 400), 1.0 / (noise * FINE)
-        p, q = density(x) / noise**2, density(np.zeros(2)) / noise**2
-        values, others = (p - s * q if forward else q - s * p), density(w) / noise**2
+        p, q, others = map(masses, (x, np.zeros(2), w))
+        values = p - s * q if forward else q - s * p
         cell = int(np.clip(np.searchsorted(CELLS, x @ w, side="right") - 1, 0, len(CELLS) - 2))
         for y in h * rng.integers(-12, 60, 12):
             above = float(laws.masses[cell] @ np.maximum(h * laws.places - y, 0.0)) + laws.beyond[cell]
