@@ -222,6 +222,12 @@ def test_one_round_at_the_smallest_tolerance() -> None:
     assert 0.0 < bounds.lower <= bounds.upper
 
 
+def test_gaussian_noise_of_two_users() -> None:
+    """The steering of cells took the logarithm of an underflow: any answer for few users of little noise crashed."""
+    bounds = Accountant(rtol=0.3).compose(Shuffled(Gaussian(sigma=0.6), 2)).delta_bounds(2.0)
+    assert 0.0 < bounds.lower <= bounds.upper <= o.gaussian(1 / mpf(0.6), 2.0)  # of one user
+
+
 def test_a_step_far_beyond_all_losses() -> None:
     """Atoms within rounding of a lattice point were put on it; with a step of 1e20 that was every loss, unbooked."""
     log_p = np.log([0.5, 0.5])
