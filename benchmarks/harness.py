@@ -38,7 +38,7 @@ sys.path.insert(0, str(CHECKOUT))
 COMPILED = """
 try:
     from pld_shuffle.numerics import compiled
-    compiled.LOADING = compiled.COMPILING = -1.0
+    compiled.LOADING = compiled.PATIENCE = -1.0
 except ImportError:  # an older version always compiles
     pass
 """

@@ -24,7 +24,7 @@ from pld_shuffle.pairs.coins import Components, _most_in_a_cell
 from pld_shuffle.pairs.pair import ALL_USERS
 from pld_shuffle.pairs.swap import NOBODY, _extreme_types
 
-COMPILED = "from pld_shuffle.numerics import compiled; compiled.LOADING = compiled.COMPILING = -1;"
+COMPILED = "from pld_shuffle.numerics import compiled; compiled.LOADING = compiled.PATIENCE = -1;"
 ASKED = (
     "from pld_shuffle import Accountant, ShuffledLDP;"
     "batch = ShuffledLDP(eps0=2.0, n=500, analysis='stronger-clones');"

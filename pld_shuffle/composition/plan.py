@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from ..numerics.lattice import aligned
 from ..numerics.search import crossing
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import ALIKE, CHEAP_PAIRS, KEPT, LATTICE_SHARE, SKETCHED_POINTS
+from ..numerics.tuning import CHEAP_PAIRS, KEPT, LATTICE_SHARE, SKETCHED_POINTS
 from ..pairs.gaussian import GaussianPair, noise_of
-from ..pairs.pair import Pair, Resolution
+from ..pairs.pair import Pair, Resolution, zoned
 from ..pairs.profile import MAX_POINTS, ProfilePair, at_distances, distances_by_mass
 from .moments import Moments, Rounds
 from .pld import PLD, formed
@@ -291,7 +291,7 @@ def tilted_sizes(pair: Pair, tilt: float, truncated_mass: float) -> tuple[Array,
 def sketch_key(pair: Pair) -> Hashable:
     """Equal for pairs of one kind whose losses are almost alike, so that one of them is sketched for all."""
     largest = min(float(pair.max_loss.upper), 1e9)
-    return type(pair), *(round(math.log(max(size, 1e-300)) / ALIKE) for size in (pair.scale, largest))
+    return type(pair), zoned(max(pair.scale, 1e-300)), zoned(max(largest, 1e-300))
 
 
 def _pooled(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, float]]:

@@ -9,7 +9,7 @@ version of each, known before it is called:
     ...p            its last axis counts points, each read or filled by itself
 
 *The rule.* Kernels are interpreted until all of them together would have taken LOADING seconds of this process. From
-then on they are loaded if an earlier process left them; otherwise, once COMPILING seconds would have been spent, all
+then on they are loaded if an earlier process left them; otherwise, once PATIENCE seconds would have been spent, all
 kernels of the package are compiled at once, which one line of the log announces. `warm_up` does so at any time.
 
 Interpreted or compiled, the same operations are done on the same numbers; powers may be rounded differently, and sums
@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from .tuning import COMPILING, LOADING
+from .tuning import LOADING, PATIENCE
 
 PACKAGE = Path(__file__).parents[1]
 LOG = logging.getLogger(PACKAGE.name)
@@ -101,7 +101,7 @@ class Kernel:
     def _too_long(self, more: float) -> bool:
         """Whether it is time to stop interpreting, if so many seconds more are expected."""
         spent = Kernel.spent + more
-        return spent > LOADING and (spent > COMPILING or self.kept)
+        return spent > LOADING and (spent > PATIENCE or self.kept)
 
     def _interpreted(self, arguments: Sequence[Any]) -> Any:
         begun = time.thread_time()

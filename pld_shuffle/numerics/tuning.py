@@ -7,8 +7,7 @@ slower or its bracket wider; every answer stays certified. Constants that a proo
 from __future__ import annotations
 
 JOINT_BITS = 128  # bits of a user up to which a UnarySum is accounted jointly: width against speed
-DRAWN_TOGETHER = 2**20  # random numbers held at a time by a randomizer: memory against overhead
-PATIENCE = 2.0  # seconds after which a sweep starts worker processes, which take one to start
+PATIENCE = 2.0  # seconds after which a sweep starts worker processes, and loops are compiled, which takes longer
 # The contour of the swap profile, c its saddle point in deviations: width a (1 + c); bend 2/c (a + b/c); centre
 # c (1 - 1/(a c^4 + b c^2 + d)); strip: share of centre and width, and of the window; smoothing over the period, of two
 # values and for more, and that of laws without a heavy value times sqrt(n); rule: (a + b strip^2), exponent of its
@@ -20,7 +19,6 @@ CONTOUR_WORK = (5e-5, 64, 7.5, 16, 1e-7, 8, 12, 0.1)
 # The integral of a slot law: nodes at most and, with many groups, at least; nodes times groups.
 SLOT_WORK = (60_000.0, 4_000.0, 2e6)
 LOADING = 0.15  # seconds of a process in interpreted loops before compiled ones are loaded, which takes .3
-COMPILING = 2.0  # the same before all are compiled, which takes half a minute, where none are kept
 PAIR_SECONDS = 0.01  # that one more mechanism in a log takes in interpreted loops, at least
 LAWS_PER_OCTAVE = 2  # of Renyi orders, which share laws: speed against width
 LEAST_SHARE = 0.02  # of rtol that a law's points may spend for a Renyi divergence, at least: speed against width
@@ -43,11 +41,13 @@ SUMMED_STEPS = (20, 1.0, 5.0)
 RATIO_KNOTS = (500.0, 5_400, 300, 36.0)
 SUM_RTOL = 22.0  # times what a profile may err by, may one such value: width against speed
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
-SIZE_ZONE = 0.1  # relative width of cohort sizes among which pairs, and attacks, are compared once: speed
+# Relative width of sizes that are taken as one: of cohorts, among which pairs and attacks are compared once, of scales
+# and largest losses, which are sketched once: speed.
+SIZE_ZONE = 0.1
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width
 
 # Composition: which evaluator is asked, and how rtol is shared out.
-NUMBERS = 2**23  # held at once, or kept, by a lattice, a table of nodes or a store of laws: memory
+NUMBERS = 2**23  # held at once, or kept, by a lattice, a table of nodes, a store of laws or a randomizer: memory
 KEPT = 64  # coarse laws of pairs, and 1/4 as many readings of a composition, kept for other questions: memory
 # Distinct pairs; with fewer, lattices take LATTICE_SHARE of what they may: narrower, and seldom made twice.
 CHEAP_PAIRS = 256
@@ -67,7 +67,6 @@ INTEGRAL_WORK_PER_POINT = 40.0  # atoms times nodes of a contour for every point
 INTEGRAL_WORK = 2e8  # the same, at most; then the lattice is asked
 DIRECT_WORK = 4e9  # multiplications of a direct convolution
 SKETCHED_POINTS = 6.0  # of a sketched law, a standard deviation
-ALIKE = 0.1  # relative difference of scales, and of largest losses, of pairs that are sketched as one
 # Rounds bought with Gaussian noise: cushions, in variances of a round, tried from the first one up as long as prices
 # fall, and those tried where less is left. Width against speed.
 CUSHIONS = (16.0, 64.0, 256.0, 1024.0, 4096.0)

@@ -31,7 +31,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.tuning import DRAWN_TOGETHER
+from ..numerics.tuning import NUMBERS
 from ..numerics.validation import between, choice, integer_in
 from .base import EPS0_MAX, FloatArray, IntArray, bit_array, generator, integer_array
 from .joint import FiniteRandomizer, ValuesRandomizer
@@ -88,10 +88,10 @@ def add_noise(vectors: BitArray, channel: BitChannel, rng: np.random.Generator) 
     """Send every bit of `vectors`, any shape, through the channel independently."""
     flat = vectors.reshape(-1)
     reports = np.empty(flat.shape, dtype=np.uint8)
-    for start in range(0, flat.size, DRAWN_TOGETHER):
-        part = flat[start : start + DRAWN_TOGETHER]
+    for start in range(0, flat.size, NUMBERS):
+        part = flat[start : start + NUMBERS]
         chance = np.where(part == 1, channel.one_if_one, channel.one_if_zero)
-        reports[start : start + DRAWN_TOGETHER] = rng.random(part.size) < chance
+        reports[start : start + NUMBERS] = rng.random(part.size) < chance
     return reports.reshape(vectors.shape)
 
 

@@ -39,7 +39,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.tuning import DRAWN_TOGETHER
+from ..numerics.tuning import NUMBERS
 from ..numerics.validation import integer_in, open_unit
 from .base import FloatArray, IntArray, settle
 from .joint import ValuesRandomizer
@@ -150,7 +150,7 @@ class SubsetSelection(ValuesRandomizer):
         """Reports of shape values.shape + (k,), each with s ones."""
         flat = values.reshape(-1, 1)
         masks = np.zeros((flat.size, self.k), dtype=np.uint8)
-        step = max(1, DRAWN_TOGETHER // self.k)
+        step = max(1, NUMBERS // self.k)
         for start in range(0, flat.size, step):
             part = flat[start : start + step]
             # The s smallest random keys form a uniform set; the true value's key is moved to
