@@ -1,4 +1,4 @@
-"""`blanket`: the exact profile of the blanket adversary, against enumeration, closed forms and the lattice.
+"""`blanket`: the exact profile of the blanket adversary, against enumeration and direct sums.
 
 Honesty tests ask lower <= truth <= upper of something computed by other means; widths are checked apart.
 """

@@ -144,7 +144,7 @@ def test_classes_of_budgets() -> None:
     assert MixedRR(3, 1.0, ()).users == 1 and both[1.0].others == ((1.0, 499), (3.0, 500))
 
 
-# --- Hidden cohorts, Poisson participation, dropouts: the real schemes, enumerated in exact numbers ---
+# --- dropouts of hidden cohorts; of their labels: test_honesty.py -----------------------------------
 
 
 @pytest.mark.parametrize("scales", [1.0, 3.0, 6.0])

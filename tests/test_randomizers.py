@@ -374,9 +374,6 @@ def ratios(rows):
     return len(np.unique(np.round(seen / seen.max(axis=0), 9), axis=1).T)
 
 
-# ---------------------------------------------------------------- against enumeration
-
-
 @each_finite
 def test_joint_laws_of_all_quadruples_equal_the_enumerated_ones(randomizer):
     law, low = law_of(randomizer), infimum(randomizer)

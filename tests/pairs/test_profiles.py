@@ -1,4 +1,4 @@
-"""Pairs given by mass functions, and the way from a profile to a lattice law (both sides)."""
+"""The way from a profile to atoms, on both sides; and central noise. Pairs given by masses: test_truths.py."""
 
 from __future__ import annotations
 

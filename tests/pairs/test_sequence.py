@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import oracles as o
 import pytest
+from scipy.stats import multinomial
 from test_truths import epochs
 
 from pld_shuffle.pairs import sequence
@@ -73,14 +74,11 @@ def test_the_call_lies_just_above_the_sum(n: int, lam: float) -> None:
     weight, growth = np.array([0.3, 0.25, 0.45]), 0.2
     value = np.array([1.5, -1.3, -(0.3 * 1.5 - 0.25 * 1.3) / 0.45])
     bound = smoothed_call(Law(weight[:, None], value[:, None]), n, np.array([growth]), lam)[0]
-    truth = 0.0
-    for high in range(n + 1):
-        low = np.arange(n + 1 - high)
-        counts = np.array([np.full(low.size, high), low, n - high - low])
-        logs = math.lgamma(n + 1.0) - np.sum([[math.lgamma(c + 1.0) for c in row] for row in counts], axis=0)
-        x = value @ counts - n * growth
-        call = np.maximum(x, 0.0) + np.exp(-lam * np.abs(x)) / (2.0 * lam)
-        truth += float(np.exp(logs + np.log(weight) @ counts) @ call)
+    high, low = np.indices((n + 1, n + 1)).reshape(2, -1)
+    counts = np.column_stack([high, low, n - high - low])[high + low <= n]
+    x = counts @ value - n * growth
+    call = np.maximum(x, 0.0) + np.exp(-lam * np.abs(x)) / (2.0 * lam)
+    truth = float(multinomial.pmf(counts, n, weight) @ call)
     assert truth <= bound <= truth * 1.003
 
 
