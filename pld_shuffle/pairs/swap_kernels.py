@@ -912,7 +912,8 @@ def joined(before, after, share, later):
 
 @unchecked
 def integral(power, types, early, late, fine, edges, limit, shift, place, known, home, path, few, farther, laws):
-    """(sum, left): a bound relative to e^level/(pi n), and the share of it that nodes leave out.
+    """(sum, left, reached): a bound relative to e^level/(pi n), the share of it that nodes leave out, and the last u
+    before what is trivial, inf where that is less than half of the bound.
 
     Over u from edge to edge, and what is trivial, `limit`, beyond the last one or from a bin that gives more; with
     one edge at u = 0 alone. With place > 0 there is the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`,
@@ -928,7 +929,7 @@ def integral(power, types, early, late, fine, edges, limit, shift, place, known,
     bows, rests, totals = np.zeros((2, types)), np.zeros(types), np.zeros(types)
     gaining, waiting = np.full(types, few), np.full(types, few)
     loss, far_loss = lost(path), lost(farther)
-    answer, left_out = 0.0, 0.0
+    answer, left_out, reached = 0.0, 0.0, 0.0
     survive = 1.0  # (1-u)^n
     for e in range(bins + 1):
         u = edges[e]
@@ -1006,9 +1007,10 @@ def integral(power, types, early, late, fine, edges, limit, shift, place, known,
         answer += best
         left_out += left * best
         survive = survived if bins > 0 else 0.0
-    if survive > 0.0:
-        answer += survive * limit
-    return answer, left_out / answer if answer > 0.0 else 0.0
+        reached = u
+    trivial = survive * limit if survive > 0.0 else 0.0
+    answer += trivial
+    return answer, left_out / answer if answer > 0.0 else 0.0, reached if trivial > 0.5 * answer else math.inf
 
 
 @unchecked
@@ -1027,11 +1029,11 @@ def one_term(rate, shift, g, base, slope, laws):
 
 
 @unchecked
-def set_rows(rows, shift, coins, rate, g, laws):
-    """The first types at v = 0 in as many rows of the laws; with `coins` next to absence, at -g with mass 1 - rate."""
+def set_rows(rows, v, shift, coins, rate, g, laws):
+    """The first types at v in as many rows of the laws; with `coins` next to absence, at -g with mass 1 - rate."""
     atoms = laws.weight.shape[1]
     for k in range(rows):
-        move(0.0, k, shift, k, laws)
+        move(v, k, shift, k, laws)
         if coins:
             for j in range(atoms):
                 laws.mass[k, j] *= rate
@@ -1051,7 +1053,8 @@ def profile(
     n are the population, and each of them comes with probability `rate` (the case that all come is the caller's).
 
     For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. the contour through it, if far
-    out it may be better than the moment there; 4. the integral over it, and over u.
+    out it may be better than the moment there; 4. the integral over it, and over u. If most of that is the trivial
+    bound beyond some u, steps 2 to 4 once more with a saddle point for larger u, until it is not.
     """
     types, atoms = weight.shape
     fine = FINE if atoms <= MANY or coins else 20.0 * FINE  # wanted error of a bin of u, relative
@@ -1069,73 +1072,78 @@ def profile(
             if weight[k, j] > 0.0:
                 most = max(most, excess[k, j])
     full = 1.0 / (1.0 + most)
+    alone = uncovered_user.shape[1] > 0
     for i in range(expm1_eps.shape[0]):
         g = expm1_eps[i]
         sampled = -(1.0 - share) * g / share
-        shift = sampled
         set_values(g, base, slope, line_error, laws)
-        trivial = one_term(rate, shift, g, base, slope, laws)
+        trivial = one_term(rate, sampled, g, base, slope, laws)
         out[i] = trivial
-        best, start = guess(n, early, come, shift, -g, laws)
+        best, start = guess(n, early, come, sampled, -g, laws)
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
-        set_rows(early, shift, coins, come, g, laws)
-        place, best = worst_saddle(n, early, best, start, laws.mass, laws.moved)
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
-        # From here on the moment may be the better bound itself; so it may be where no contour is found.
-        grown = math.log1p(rise(place, best, laws.mass, laws.moved))
-        at = place if not coins and n * grown < NEAR else 0.0
-        period = shortest_period(early, weight, laws.value)
-        path = contour(n, place, best, period, False, laws.mass, laws.moved)
-        known = path.line < math.inf
-        low, high, first = place, place, place
-        if known:
-            low, high, _, _ = extent(path)
-            first = path.nodes[0, 0]
-        elif not at > 0.0:
-            continue
-        pull = 0.0
-        if coins:  # from here on L is centred, and the rest of the exponent is -g n z
-            shift = g
-            pull = g * n
-        set_rows(types, shift, coins, 1.0, g, laws)
-        for k in range(types):
-            log_modulus_at_saddle[k] = math.log1p(rise(first, k, laws.mass, laws.moved))
-        level = n * come * log_modulus_at_saddle[best] - pull * first
-        if not level < 700.0:
-            continue
-        power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
-        log_scale = level + math.log(share / (math.pi * n))
-        limit = math.log(trivial) - log_scale
-        limit = math.exp(limit) if limit < 700.0 else math.inf
-        bins, horizon, wide = 0, 0.0, 1.0
-        if max_u > 0.0:
-            square = (place * path.sigma) ** 2 if known else 1.0
-            horizon = math.log(trivial) - log_scale + 0.5 * math.log(place * place * (square + 2.0))
-            horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
-            wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
-            bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
-        answer, left = integral(
-            power, types, early, late, fine, edges[: bins + 1], limit, shift, at, known, log_modulus_at_saddle, path,
-            False, path, laws,
-        )  # fmt: skip
-        alone = uncovered_user.shape[1] > 0
-        if known and left > NEGLIGIBLE and n * grown > FAR and (atoms <= MANY or max_u == 0.0) and not alone:
-            # Few users count: the same integral over the same contour, by nodes that go on through all lobes.
-            set_rows(early, sampled, coins, come, g, laws)
-            farther = contour(n, place, best, period, True, laws.mass, laws.moved)
-            set_rows(types, shift, coins, 1.0, g, laws)
-            if farther.line < math.inf:
+        place, near = start, 0.0  # the contour is the best for this u
+        while True:
+            v = near / (1.0 - near)
+            set_rows(early, v, sampled, coins, come, g, laws)
+            place, best = worst_saddle(n, early, best, place, laws.mass, laws.moved)
+            # From here on the moment may be the better bound itself; so it may be where no contour is found.
+            grown = math.log1p(rise(place, best, laws.mass, laws.moved))
+            at = place if not coins and n * grown < NEAR else 0.0
+            period = shortest_period(early, weight, laws.value)
+            path = contour(n, place, best, period, False, laws.mass, laws.moved)
+            known = path.line < math.inf
+            low, high, first = place, place, place
+            if known:
+                low, high, _, _ = extent(path)
+                first = path.nodes[0, 0]
+            pull, shift = 0.0, sampled
+            if coins:  # from here on L is centred, and the rest of the exponent is -g n z
+                pull, shift = g * n, g
+            set_rows(types, v, shift, coins, 1.0, g, laws)
+            for k in range(types):
+                log_modulus_at_saddle[k] = math.log1p(rise(first, k, laws.mass, laws.moved))
+            level = n * come * log_modulus_at_saddle[best] - pull * first
+            power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
+            log_scale = level + math.log(share / (math.pi * n))
+            log_limit = math.log(trivial) - log_scale
+            answer, left, reached = math.inf, 0.0, near
+            if (known or at > 0.0) and level < 700.0 and log_limit < 700.0:
+                limit = math.exp(log_limit)
+                bins, horizon, wide = 0, 0.0, 1.0
                 if max_u > 0.0:
-                    bins = bins_of_u(n, min(wide, NARROW), min(horizon / n, max_u), full, late, edges)
-                answer = min(answer, integral(
-                    power, types, early, late, fine, edges[: bins + 1], limit, shift, at, True, log_modulus_at_saddle,
-                    path, True, farther, laws,
-                )[0])  # fmt: skip
-        if alone:
-            answer *= 1.0 + max(
-                0.0, hosted(min(low, place), g, uncovered_user), hosted(max(high, place), g, uncovered_user)
-            )
-        answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(first))
-        if answer < out[i]:
-            out[i] = answer
+                    square = (place * path.sigma) ** 2 if known else 1.0
+                    horizon = log_limit + 0.5 * math.log(place * place * (square + 2.0))
+                    horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
+                    wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
+                    bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
+                answer, left, reached = integral(
+                    power, types, early, late, fine, edges[: bins + 1], limit, shift, at, known, log_modulus_at_saddle,
+                    path, False, path, laws,
+                )  # fmt: skip
+            if known and left > NEGLIGIBLE and n * grown > FAR and (atoms <= MANY or max_u == 0.0) and not alone:
+                # Few users count: the same integral over the same contour, by nodes that go on through all lobes.
+                set_rows(early, v, sampled, coins, come, g, laws)
+                farther = contour(n, place, best, period, True, laws.mass, laws.moved)
+                set_rows(types, v, shift, coins, 1.0, g, laws)
+                if farther.line < math.inf:
+                    if max_u > 0.0:
+                        bins = bins_of_u(n, min(wide, NARROW), min(horizon / n, max_u), full, late, edges)
+                    answer = min(answer, integral(
+                        power, types, early, late, fine, edges[: bins + 1], limit, shift, at, True,
+                        log_modulus_at_saddle, path, True, farther, laws,
+                    )[0])  # fmt: skip
+            if alone:
+                answer *= 1.0 + max(
+                    0.0, hosted(min(low, place), g, uncovered_user), hosted(max(high, place), g, uncovered_user)
+                )
+            answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(first))
+            if answer < out[i]:
+                out[i] = answer
+            elif answer < math.inf:
+                break
+            # What is trivial is most of it: on to a contour for larger u. Laws of many values, noise, gain nothing.
+            before, near = near, reached if reached > near else 0.5 * (near + max_u)
+            if atoms > MANY or not before + 0.5 / n < near < max_u - 0.5 / n:
+                break
