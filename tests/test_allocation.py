@@ -103,6 +103,25 @@ def test_two_and_three_gaussian_steps_are_enclosed(noise: float, eps: float, add
         assert found.upper <= found.lower * 1.002 + 1e-13
 
 
+@pytest.mark.parametrize("noise, eps", [(0.4, 9.0), (0.5, 6.0), (1.0, 0.7), (1.0, 5.5), (3.0, 0.2)])
+def test_two_replaced_steps_are_enclosed(noise: float, eps: float) -> None:
+    """By one integral over the first step: the second one has L > -y beyond a root of a quadratic."""
+    mu, s = 1 / mpmath.mpf(noise), mpmath.exp(eps)
+
+    def inside(g: mpmath.mpf) -> mpmath.mpf:
+        y = mpmath.exp(mu * g - mu * mu / 2) - s * mpmath.exp(-mu * g - mu * mu / 2)
+        half = y * mpmath.exp(mu * mu / 2) / 2
+        root = mpmath.sqrt(half * half + s)
+        t = mpmath.log(root - half if half < 0 else s / (root + half)) / mu
+        return mpmath.npdf(g) * (mpmath.ncdf(mu - t) - s * mpmath.ncdf(-mu - t) + y * mpmath.ncdf(-t)) / 2
+
+    with mpmath.workdps(40):
+        exact = float(mpmath.quad(inside, [-14 + mpmath.mpf(k) / 2 for k in range(57 + int(4 / noise))]))
+    found = value(RandomAllocation(Gaussian(sigma=noise), 2, relation="replace-one").pair, eps)
+    assert found.lower * (1 - 1e-9) <= exact <= found.upper * (1 + 1e-9)
+    assert found.upper <= found.lower * 1.004
+
+
 P = [Fraction(5, 12), Fraction(1, 3), Fraction(1, 4)]
 Q = [Fraction(1, 6), Fraction(1, 3), Fraction(1, 2)]
 

@@ -31,7 +31,8 @@ MOST_VIEWS = 200_000  # of a slot law, that are listed for its atoms instead of 
 SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
 TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
-STEP_CELLS = (0.05, 0.02)  # deviations of noise in a cell of a step, for rough values, and for others: width, speed
+# Deviations of noise in a cell of a step, for rough values, others, and the finest: width, speed.
+STEP_CELLS = (0.05, 0.02, 0.01)
 STEP_RTOL = 2e-6  # of an integral over steps, at least: width against speed
 # Likelihood ratios of one round are summed, too: of so many steps or fewer, or where e^eps - 1 is more than its scale
 # and the root of the steps, times so much for rough values, and for others: speed.

@@ -26,8 +26,8 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUM_RTOL, SUMMED_STEPS
 from .discrete import OrderedPair
 from .pair import Atoms, Cohort, Pair, Resolution
-from .profile import ProfilePair
-from .ratio_sums import EVERYWHERE, RatioLaw, Wanted, ratio_sum
+from .profile import ProfilePair, ProfilePoints
+from .ratio_sums import EVERYWHERE, NOTHING, RatioLaw, Wanted, additions, coarse_laws, ratio_sum
 from .slots import SlotLaw, SlotPair
 
 Array = NDArray[np.float64]
@@ -36,8 +36,10 @@ ROUNDED = 1e-13  # mass that is told from rounding
 FARTHEST = 36.0  # deviations from any of the three points; beyond, masses underflow
 LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
-CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
-LOOSE = 1e-4  # rtol of values that make do with few cells, or with a sum for both orders
+# Deviations around the points with narrow cells, as a rule and of many steps of replacement; widest over narrowest.
+CENTRAL, MIDDLE, LONGEST = ((4.0, 7.5), (2.5, 4.0), 6.0)
+# rtol of values that make do with few cells, or with a sum for both orders; and of many values that want more.
+LOOSE, FINEST = 1e-4, 1.5e-5
 # Width of a step's cells for one value, and log(1/delta) beyond which it falls; deviations in as many cells as knots,
 # for a law.
 CELL, DEEP, CELLS = 0.004, 24.0, 16.0
@@ -47,6 +49,9 @@ MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
 # at most; and of what rtol allows, shares for cells, and for the integral.
 PLACES, FINE, REACH, LATTICE, CLOSEST, SHARES = 801, 8, 8.0, 4096, 1e3, (20.0, 5.0)
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
+# Of replacement: Q-mass of all steps' lowest values, which become one; scales between s that share knots, and points.
+FAINT_STEPS, SHARED, LEAST_WIDTH = 1e-7, 0.3, 0.02
+READ = ((Side.LOWER, -1.0), (Side.UPPER, 1.0))
 
 
 class Near(NamedTuple):
@@ -84,7 +89,8 @@ class GaussianSteps:
             noise = 2.0 * self.sigma / (max(centres) - min(centres))
             places = [0 if centre == max(centres) else 2 for centre in centres]
         wanted = None if near is None else partial(_near_density, noise, tuple(1.0 - p for p in places), near)
-        edges = _edges(noise, tail, cell, wanted=wanted)
+        middle = self.first == -self.second and cell >= STEP_CELLS[-1]
+        edges = _edges(noise, tail, cell, wanted=wanted, central=MIDDLE if middle else CENTRAL)
         rows = _spread(noise, edges) if side is Side.UPPER else _merged(noise, edges)
         masses = rows[places]
         if side is Side.UPPER:
@@ -223,6 +229,7 @@ class HiddenStepPair(SlotPair):
     place: float | None = None
 
     most_points = STEP_POINTS
+    loosened = True
 
     @property
     def _ratio(self) -> tuple[Steps, bool] | None:
@@ -247,15 +254,28 @@ class HiddenStepPair(SlotPair):
         return _ratio_sum(steps, top, side, self.law.count, tail, round(number), wanted, self.epochs), backward
 
     def _summed(self, expm1_eps: Array, rtol: float) -> bool:
-        """Whether ratios are summed: contours are cheaper of many steps, and dear of few or where single ones count."""
-        if self._ratio is None:
+        """Whether laws are summed: contours are cheaper of many steps, and dear of few or where single ones count."""
+        if self._ratio is None and not self._replaced:
             return False
         always, *each = SUMMED_STEPS
         count, most = self.law.count, float(expm1_eps.max())
+        if self._replaced:
+            return count <= always * max(1.0, 0.25 * self.law.steps.scale**2)
         return self.epochs > 1 or count <= always or most > each[rtol < LOOSE] * math.sqrt(count) * self.scale
+
+    @property
+    def _replaced(self) -> bool:
+        """Whether this is the pair of replacement."""
+        return self.law.rate == SURE and isinstance(self.law.steps, GaussianSteps) and self.reverse is None
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         alone = expm1_eps.size == 1
+        if self._summed(expm1_eps, rtol) and self._replaced:
+            tail = _power(0.25 * truncated_mass)
+            if self.half is not None:
+                return _each_summed(self.law, self.half, tail, expm1_eps, rtol)
+            both = [_each_summed(self.law, side, tail, expm1_eps, rtol) for side in Side]
+            return Bounds(both[0].lower, both[1].upper)
         if self._summed(expm1_eps, rtol):
             usual, largest, *_ = RATIO_KNOTS
             number = usual * math.sqrt(math.log2(2 * self.law.count * self.epochs))
@@ -265,7 +285,7 @@ class HiddenStepPair(SlotPair):
                 law, backward = self._sum(self.half or side, truncated_mass, *wanted)
                 ends.append(np.array([law.profile(side, x, backward) for x in expm1_eps.tolist()]))
             return Bounds(ends[0], np.minimum(1.0, ends[1]))
-        near, cell = None, STEP_CELLS[int(rtol < LOOSE)]
+        near, cell = None, STEP_CELLS[int(rtol < LOOSE) + int(rtol < FINEST and not alone)]
         if rtol < LOOSE:
             near = None if self.place is None else (self.place, SHARES[0] * rtol)
             rtol = max(SHARES[1] * rtol, STEP_RTOL)
@@ -275,6 +295,15 @@ class HiddenStepPair(SlotPair):
 
     def near(self, expm1_eps: float) -> HiddenStepPair:
         return replace(self, place=expm1_eps)
+
+    def _points(self, resolution: Resolution) -> ProfilePoints:
+        """Sums of their own for every point are dear: finer points than these are not made, and none of them twice."""
+        if not (self._replaced and self._summed(np.ones(1), 0.0)):
+            return super()._points(resolution)
+        width, centre = resolution.points
+        width = max(width, LEAST_WIDTH * self.scale)
+        tail = 1e-6 ** math.ceil(-math.log10(max(LEAST_TAIL, resolution.truncated_mass)) / 6.0)
+        return _known_points(self, width, tail, centre, resolution.tilt)
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self._ratio is None:
@@ -314,6 +343,13 @@ class HiddenStepPair(SlotPair):
         return super().log_tail(expm1_eps) if self.epochs == 1 else np.zeros(expm1_eps.size)
 
 
+@lru_cache(maxsize=8)
+def _known_points(pair: HiddenStepPair, width: float, tail: float, centre: float | None, tilt: float) -> ProfilePoints:
+    spaced = 0.0 if centre is None else width
+    resolution = Resolution(width, tail, pull=(centre or 0.0) ** 2, point_width=spaced, tilt=tilt)
+    return super(HiddenStepPair, pair)._points(resolution)
+
+
 # --- laws of one step ---------------------------------------------------------------------------------
 
 
@@ -324,6 +360,58 @@ def _ratio_sum(
     cell = CELLS / number if wanted.one is None else CELL * min(1.0, DEEP / wanted.depth)
     law, guide = (_one_step(steps, top, one, tail, cell) for one in (side, Side.LOWER))
     return ratio_sum(law, guide, side, count, number, wanted, epochs)
+
+
+def _each_summed(law: StepsLaw, side: Side, tail: float, expm1_eps: Array, rtol: float) -> Bounds:
+    """H_s of replacement from the law of the sum on a side, one for every s, read on both: Lemma 6 of section 4 there.
+
+    Neighbouring s share a strike, a unit and knots.
+    """
+    operations = tuple((left, right, False) for left, right in additions(law.count))
+    reach = min(SHARED * law.steps.scale / math.sqrt(law.count), 0.3)  # no unit is too small
+    ends, near, unit, guide, wanted = [], math.inf, 1.0, NOTHING, Wanted(0.0)
+    for growth in expm1_eps.tolist():
+        if abs(math.log1p(growth) - math.log1p(near)) > reach:
+            near = growth
+            unit = -2.0 * float(_called(law, Side.LOWER, tail, growth, 0.0, 1.0).value[0])
+            guide = _called(law, Side.LOWER, tail, growth, near, unit)
+            wanted = Wanted(0.0, strike=near / unit, above=True)
+            looked = coarse_laws(guide, operations, 0.0, wanted.strike)[0][-1]
+            value = max(looked.profile(Side.LOWER, near / unit, False), LEAST_TAIL)
+            wanted = replace(wanted, one=(math.log(value), SUM_RTOL * rtol))
+        one = _called(law, side, tail, growth, near, unit)
+        whole = ratio_sum(one, guide, side, law.count, RATIO_KNOTS[1], wanted)
+        ends.append([unit * whole.profile(e, near / unit, False) * (1.0 + sign * 8.0 * ROUNDOFF) for e, sign in READ])
+    found = np.array(ends)
+    return Bounds(found[:, 0], np.minimum(found[:, 1], 1.0))
+
+
+def _called(law: StepsLaw, side: Side, tail: float, growth: float, near: float, unit: float) -> RatioLaw:
+    """(L + near)/unit of one step on a side; values far below, of FAINT_STEPS of all steps, are one."""
+    [first, second, others], error = _rows(law.steps, side, tail)
+    held = others > 0.0
+    ahead, behind = first[held] / others[held], second[held] / others[held]
+    value = ahead - behind - growth * behind
+    order = np.argsort(value, kind="stable")
+    value, mass, size = value[order], others[held][order], (ahead + (1.0 + growth) * behind)[order]
+    last = int(np.searchsorted(np.cumsum(mass), FAINT_STEPS / law.count)) + 1
+    rest = float(np.sum(mass[:last]))
+    if side is Side.LOWER:
+        value[last - 1] = float(mass[:last] @ value[:last]) / rest
+        size[last - 1] = float(mass[:last] @ size[:last]) / rest
+    size[last - 1] *= 2.0  # what is raised, and is not much farther below
+    mass[last - 1] = rest
+    value, mass, size = value[last - 1 :], mass[last - 1 :], size[last - 1 :]
+    # Errors of values, over R + 1; rows are read with `error`, and a mean has `last` roundings.
+    drift = (3.0 * error + (last + 16.0) * ROUNDOFF) * float(np.max((size + near) / (value + near + 2.0 * unit)))
+    infinite = float(np.sum(first[~held])) / unit
+    found = RatioLaw(1, (value + near) / unit, mass, infinite, error + (last + 1.0) * ROUNDOFF, drift + 4.0 * ROUNDOFF)
+    return found.settled(1.0, found.error)
+
+
+@lru_cache(maxsize=8)
+def _rows(steps: Steps, side: Side, tail: float) -> tuple[Array, float]:
+    return steps.masses(side, tail, CELL)
 
 
 @lru_cache(maxsize=8)
@@ -398,8 +486,9 @@ def _density_of_sum(count: int, place: NDArray[np.int64], share: Array, mass: Ar
 
 
 def _edges(
-    noise: float, tail: float, cell: float, place: float | None = None, wanted: Callable[[float], Array] | None = None
-) -> Array:
+    noise: float, tail: float, cell: float, place: float | None = None,
+    wanted: Callable[[float], Array] | None = None, central: tuple[float, float] = CENTRAL,
+) -> Array:  # fmt: skip
     """Ends of cells, in deviations, between the points where all three laws have at most that tail; one is `place`.
 
     Cells are `cell` wide where the target's likelihood ratio comes from, and up to LONGEST times that elsewhere; or as
@@ -413,7 +502,7 @@ def _edges(
     width = min(cell, widest)
     longest = min(LONGEST, widest / width)
     grid = np.linspace(-end, end, PLACES)
-    away = np.maximum(0.0, np.maximum(-CENTRAL[0] - mu - grid, grid - mu - CENTRAL[1]))
+    away = np.maximum(0.0, np.maximum(-central[0] - mu - grid, grid - mu - central[1]))
     density = np.maximum(np.exp(-0.25 * away * away), 1.0 / longest) / width
     if wanted is not None and np.all(np.isfinite(found := wanted(end))):
         density = np.clip(found, 1.0 / widest, CLOSEST)

@@ -46,6 +46,7 @@ ROUGH = 1e-3  # relative width of values that only say where points belong
 BELOW, NEAR_END = (0.25, 0.7)  # logarithms: of the end below what is missed, and where a search for it stops
 LOOK = 1e-2  # relative width of values that show which of many profiles are the largest
 CLOSEST = 1e-4  # of the distance between points
+MANY, LOOSEST = 64, 64.0  # points, from which on some may be looser; and how many times
 SAME = 1.0 - 2.0**-40  # a lower law may not have more mass than the upper one, rounding included
 # Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
 _MARGIN = 64.0 * ROUNDOFF
@@ -79,12 +80,13 @@ def point_rtol(width: float, scale: float, tilt: float) -> float:
 def points(
     profile: Profile, *, width: float, truncated_mass: float, scale: float, max_loss: float = math.inf,
     infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None, tilt: float = 0.0,
-    most: int = MAX_POINTS, rough: Profile | None = None,
+    most: int = MAX_POINTS, rough: Profile | None = None, looser: Callable[[float], Profile] | None = None,
 ) -> ProfilePoints:  # fmt: skip
     """The profile at losses from 0 up to where it is below `truncated_mass`, or to max_loss.
 
     `scale` is about one standard deviation of the loss. `width` shrinks so that a finite max_loss is a point,
     and grows so that there are at most MAX_POINTS. rough : the profile, known well enough to see where its mass is.
+    looser : the profile with errors so many times as large, for where there is little mass under the tilt.
     """
 
     largest = min(max_loss, 690.0)
@@ -101,7 +103,14 @@ def points(
     if reach >= max_loss:
         slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * ROUNDOFF)
     expm1_eps = np.expm1(losses)
-    lower, upper = (np.array(end) for end in profile(expm1_eps))
+    if looser is None or rough is None or losses.size < MANY:
+        lower, upper = (np.array(end) for end in profile(expm1_eps))
+    else:
+        lower, upper = np.empty(losses.size), np.empty(losses.size)
+        loose = _looseness(rough, losses, tilt)
+        for times in np.unique(loose).tolist():
+            here = loose == times
+            lower[here], upper[here] = looser(times)(expm1_eps[here])
     if reach >= max_loss and infinity == 0.0:
         # Nothing is left there. The rounding of its growth is in the slack.
         lower[-1] = upper[-1] = 0.0
@@ -154,6 +163,25 @@ def spaced(reach: float, width: float, scale: float, centre: float | None, most:
     return at_distances(grid, width * expm1_eps, most)
 
 
+def _looseness(rough: Profile, losses: Array, tilt: float) -> Array:
+    """How many times as large errors may be, a power of 4: like the inverse root of the mass there under the tilt."""
+    grid = np.linspace(0.0, losses[-1], MANY)
+    mass = _tilted_mass(rough, grid, tilt)
+    share = np.interp(losses, grid, np.log(mass + 1e-300)) + np.log(np.gradient(losses))
+    loose = np.exp(np.minimum(0.5 * (share.max() - share), math.log(LOOSEST)))
+    return np.asarray(4.0 ** np.floor(np.log(loose) / math.log(4.0)))
+
+
+def _tilted_mass(profile: Profile, grid: Array, tilt: float) -> Array:
+    """About the masses between losses under the tilt, over the largest."""
+    expm1_eps = np.expm1(grid)
+    slopes = -np.diff(profile(expm1_eps).upper) / np.diff(expm1_eps)
+    slopes = np.maximum.accumulate(np.append(slopes, 0.0)[::-1])[::-1]
+    mass = np.append(slopes[0], -np.diff(slopes))
+    log_mass = np.log(np.maximum(mass, 1e-300)) + (1.0 + tilt) * grid
+    return np.asarray(np.exp(log_mass - log_mass.max()))
+
+
 def spaced_by_mass(profile: Profile, reach: float, width: float, scale: float, tilt: float, most: int) -> Array:
     """`spaced` for losses of heavy tails: distances like density^(-1/3) of the mass that a coarse look at them finds.
 
@@ -162,12 +190,7 @@ def spaced_by_mass(profile: Profile, reach: float, width: float, scale: float, t
     near = np.linspace(0.0, 8.0 * scale, 33)
     far = np.geomspace(8.0 * scale, reach, 16 + math.ceil(24.0 * math.log(reach / (8.0 * scale))))[1:]
     grid = np.append(near, far)
-    expm1_eps = np.expm1(grid)
-    slopes = -np.diff(profile(expm1_eps).upper) / np.diff(expm1_eps)
-    slopes = np.maximum.accumulate(np.append(slopes, 0.0)[::-1])[::-1]
-    mass = np.append(slopes[0], -np.diff(slopes))
-    log_mass = np.log(np.maximum(mass, 1e-300)) + (1.0 + tilt) * grid
-    mass = np.exp(log_mass - log_mass.max())
+    mass = _tilted_mass(profile, grid, tilt)
     longest = np.maximum(LONGEST_DISTANCE, grid / (LONGEST_DISTANCE * width))
     return at_distances(grid, width * distances_by_mass(grid, mass, longest), most)
 
@@ -333,6 +356,7 @@ class ProfilePair(Pair):
         return MAX_POINTS
 
     side: ClassVar[Side | None] = None  # the only one that its profile is certified on
+    loosened: ClassVar[bool] = False  # whether values cost so much that some are worth a look before
 
     @property
     def pointwise(self) -> bool:
@@ -423,14 +447,16 @@ class ProfilePair(Pair):
     def _points(self, resolution: Resolution) -> ProfilePoints:
         width, centre = resolution.points
         truncated_mass, tilt = resolution.truncated_mass, resolution.tilt
-        fine, rough = (
-            partial(self.profile, rtol=rtol, truncated_mass=truncated_mass)
-            for rtol in (point_rtol(width, self.scale, tilt), ROUGH)
-        )
+        rtol = point_rtol(width, self.scale, tilt)
+
+        def looser(times: float) -> Profile:
+            return partial(self.profile, rtol=min(times * rtol, max(rtol, ROUGH)), truncated_mass=truncated_mass)
+
+        fine, rough = looser(1.0), looser(ROUGH / rtol)
         return points(
             fine, width=width, truncated_mass=truncated_mass, scale=self.scale, max_loss=self.max_loss.upper,
             infinity=self.infinity_mass, top_mass=self.top_mass, centre=centre, tilt=tilt, most=self.most_points,
-            rough=rough,
+            rough=rough, looser=looser if self.loosened and centre is not None else None,
         )  # fmt: skip
 
     def losses_at(self, *scales: float) -> Array:
