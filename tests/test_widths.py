@@ -119,8 +119,9 @@ ROWS: list[Any] = [
     ),
     one(Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000, analysis="blanket"), delta=1e-9, most=1e-6),
     # A dozen users in the blanket: the contour for few of them left is not that for all.
-    one(Shuffled(R.SubsetSelection(k=5, size=2, eps0=6.0), 4_110), width=0.17),
-    one(Shuffled(R.HadamardResponse(k=63, eps0=5.07), 660), width=0.07),
+    one(Shuffled(R.SubsetSelection(k=5, size=2, eps0=6.0), 4_110), width=0.08),
+    one(Shuffled(R.SubsetSelection(k=4, size=2, eps0=2.0), 100), width=0.053),
+    one(Shuffled(R.HadamardResponse(k=63, eps0=5.07), 660), width=0.04),
     one(Shuffled(geometric(8), 10_000), width=4e-3),
     one(Shuffled(geometric(18), 10_000), width=2e-3),  # laws of so many inputs are rows of the matrix as they are
     # Few users of noise.

@@ -29,6 +29,7 @@ BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[8:]
 LAST = 4.0  # nodes through all lobes end where the smoothing has fallen to exp(-LAST^2/2)
 FAR_STEPS = 512  # nodes through all lobes, and bins of u, at most
 NARROW = 0.2  # first bin of u, times n, where lobes matter: they move
+LATER, CLOSE = 3.0, 0.7  # u, times n, from which on another contour is tried, and how near two of them are
 NEGLIGIBLE = 1e-2  # of a sum, what its nodes may leave out before they go on through all lobes
 PASSED = 0.02  # the weight, in such a sum, of what smaller u have added
 NEAR, FAR = -2.0, -30.0  # logs of the sum's moment: it may be the better bound itself; lobes are not worth their time
@@ -912,8 +913,8 @@ def joined(before, after, share, later):
 
 @unchecked
 def integral(power, types, early, late, fine, edges, limit, shift, place, known, home, path, few, farther, laws):
-    """(sum, left, reached): a bound relative to e^level/(pi n), the share of it that nodes leave out, and the last u
-    before what is trivial, inf where that is less than half of the bound.
+    """(sum, left, reached, stuck): a bound relative to e^level/(pi n), the share of it that nodes leave out, the u up
+    to which half of it is gathered, or, if stuck, the last one before what is trivial.
 
     Over u from edge to edge, and what is trivial, `limit`, beyond the last one or from a bin that gives more; with
     one edge at u = 0 alone. With place > 0 there is the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`,
@@ -930,6 +931,7 @@ def integral(power, types, early, late, fine, edges, limit, shift, place, known,
     gaining, waiting = np.full(types, few), np.full(types, few)
     loss, far_loss = lost(path), lost(farther)
     answer, left_out, reached = 0.0, 0.0, 0.0
+    gathered = np.zeros(bins + 1)  # of the answer, up to each edge
     survive = 1.0  # (1-u)^n
     for e in range(bins + 1):
         u = edges[e]
@@ -1007,10 +1009,15 @@ def integral(power, types, early, late, fine, edges, limit, shift, place, known,
         answer += best
         left_out += left * best
         survive = survived if bins > 0 else 0.0
-        reached = u
-    trivial = survive * limit if survive > 0.0 else 0.0
-    answer += trivial
-    return answer, left_out / answer if answer > 0.0 else 0.0, reached if trivial > 0.5 * answer else math.inf
+        reached, gathered[e] = u, answer
+    if survive > 0.0:
+        answer += survive * limit
+    stuck = True
+    for e in range(bins + 1):
+        if gathered[e] > 0.5 * answer:
+            reached, stuck = edges[e], False
+            break
+    return answer, left_out / answer if answer > 0.0 else 0.0, reached, stuck
 
 
 @unchecked
@@ -1053,8 +1060,8 @@ def profile(
     n are the population, and each of them comes with probability `rate` (the case that all come is the caller's).
 
     For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. the contour through it, if far
-    out it may be better than the moment there; 4. the integral over it, and over u. If most of that is the trivial
-    bound beyond some u, steps 2 to 4 once more with a saddle point for larger u, until it is not.
+    out it may be better than the moment there; 4. the integral over it, and over u. If most of that comes from larger
+    u, steps 2 to 4 once more with a saddle point for these, as long as that is better.
     """
     types, atoms = weight.shape
     fine = FINE if atoms <= MANY or coins else 20.0 * FINE  # wanted error of a bin of u, relative
@@ -1083,7 +1090,7 @@ def profile(
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
-        place, near = start, 0.0  # the contour is the best for this u
+        place, before, near, after = start, 0.0, 0.0, max_u  # the contour is the best for the u `near`
         while True:
             v = near / (1.0 - near)
             set_rows(early, v, sampled, coins, come, g, laws)
@@ -1108,7 +1115,7 @@ def profile(
             power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
             log_scale = level + math.log(share / (math.pi * n))
             log_limit = math.log(trivial) - log_scale
-            answer, left, reached = math.inf, 0.0, near
+            answer, left, reached, stuck = math.inf, 0.0, near, True
             if (known or at > 0.0) and level < 700.0 and log_limit < 700.0:
                 limit = math.exp(log_limit)
                 bins, horizon, wide = 0, 0.0, 1.0
@@ -1118,7 +1125,7 @@ def profile(
                     horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
                     wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
                     bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
-                answer, left, reached = integral(
+                answer, left, reached, stuck = integral(
                     power, types, early, late, fine, edges[: bins + 1], limit, shift, at, known, log_modulus_at_saddle,
                     path, False, path, laws,
                 )  # fmt: skip
@@ -1141,9 +1148,13 @@ def profile(
             answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(first))
             if answer < out[i]:
                 out[i] = answer
-            elif answer < math.inf:
-                break
-            # What is trivial is most of it: on to a contour for larger u. Laws of many values, noise, gain nothing.
-            before, near = near, reached if reached > near else 0.5 * (near + max_u)
-            if atoms > MANY or not before + 0.5 / n < near < max_u - 0.5 / n:
+            # Half of it should come from smaller u, and half from larger ones.
+            least = (CLOSE if stuck or near > 0.0 else LATER) / n
+            if reached > near or not answer < math.inf:
+                middle = 0.5 * (near + after)
+                before, near = near, min(reached, middle) if answer < math.inf else middle
+            else:
+                after, near = near, 0.5 * (before + near)
+            # Laws of many values, noise, gain nothing, nor do the types of any randomizer.
+            if atoms > MANY or early < types or not before + least < near < after - CLOSE / n:
                 break

@@ -164,13 +164,14 @@ class TypedPair(UpperPair):
         ]
 
     def _least(self, best: list[Types], expm1_eps: Array, truncated_mass: float) -> Array:
-        """By the shared law that is the best near each point; any is proved."""
-        probed, found = self.blanket.losses_at(*PROBED[: len(best)]), np.empty(expm1_eps.size)
-        near = np.searchsorted(np.sqrt(probed[1:] * probed[:-1]), expm1_eps)
+        """By the shared laws that are the best at the probes before and after each point; any is proved."""
+        after = np.searchsorted(self.blanket.losses_at(*PROBED[: len(best)]), expm1_eps)
+        found = np.full(expm1_eps.size, np.inf)
         for types in {id(one): one for one in best}.values():
-            here = np.array([one is types for one in best])[near]
+            chosen = np.array([one is types for one in best])
+            here = chosen[np.maximum(after - 1, 0)] | chosen[np.minimum(after, len(best) - 1)]
             if np.any(here):
-                found[here] = self._bound(types, expm1_eps[here], truncated_mass)
+                found[here] = np.minimum(found[here], self._bound(types, expm1_eps[here], truncated_mass))
         return found
 
     def _bound(self, types: Types, expm1_eps: Array, truncated_mass: float) -> Array:
