@@ -34,6 +34,7 @@ from ..numerics.validation import Checked, between, positive_float, positive_int
 from ..pairs.pair import ALL_USERS, Cohort, Pair, Resolution
 from ..pairs.profile import BothOrders
 from ..randomizers.base import EPS0_MAX
+from ..randomizers.joint import NOISES
 
 Array = NDArray[np.float64]
 
@@ -142,7 +143,7 @@ class Mechanism(Checked, ABC):
     def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
         """Views of a known cohort in which all others hold the target's second value: that pair, and it reversed.
 
-        None where no attack is known. It is what a sticky cohort's lower ends come from (`mechanisms.sticky`).
+        None where no attack is known. A sticky cohort's lower ends come from it (`mechanisms.sampling`).
         """
         return None
 
@@ -258,10 +259,10 @@ def attacked(mechanisms: Iterable[Mechanism]) -> bool:
 def as_mechanism(value: Any) -> Mechanism:
     """`value` if it is a mechanism; TypeError otherwise."""
     if not isinstance(value, Mechanism):
-        local = hasattr(value, "slot_laws")
+        local, name = hasattr(value, "slot_laws"), type(value).__name__
         wrap = "; what n users run is Shuffled(randomizer, n)" if local else ""
-        if local and type(value).__name__ in ("Gaussian", "Laplace"):
-            wrap += f", and a curator's noise is pld_shuffle.{type(value).__name__}"
+        if local and name in NOISES:
+            wrap += f", and a curator's noise is pld_shuffle.{name}"
         raise TypeError(f"mechanism must be a mechanism, got {value!r}{wrap}")
     return value
 

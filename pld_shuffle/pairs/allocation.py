@@ -380,6 +380,8 @@ def _each_summed(law: StepsLaw, side: Side, tail: float, expm1_eps: Array, rtol:
             value = max(looked.profile(Side.LOWER, near / unit, False), LEAST_TAIL)
             wanted = replace(wanted, one=(math.log(value), SUM_RTOL * rtol))
         one = _called(law, side, tail, growth, near, unit)
+        if not one.value[0] >= -1.0:
+            raise ArithmeticError(f"a value of {one.value[0]!r} below -1 at s = 1 + {growth!r}; please report it")
         whole = ratio_sum(one, guide, side, law.count, RATIO_KNOTS[1], wanted)
         ends.append([unit * whole.profile(e, near / unit, False) * (1.0 + sign * 8.0 * ROUNDOFF) for e, sign in READ])
     found = np.array(ends)
@@ -404,7 +406,7 @@ def _called(law: StepsLaw, side: Side, tail: float, growth: float, near: float, 
     value, mass, size = value[last - 1 :], mass[last - 1 :], size[last - 1 :]
     # Errors of values, over R + 1; rows are read with `error`, and a mean has `last` roundings.
     drift = (3.0 * error + (last + 16.0) * ROUNDOFF) * float(np.max((size + near) / (value + near + 2.0 * unit)))
-    infinite = float(np.sum(first[~held])) / unit
+    infinite = float(np.sum(first[~held])) / unit if side is Side.UPPER else 0.0
     found = RatioLaw(1, (value + near) / unit, mass, infinite, error + (last + 1.0) * ROUNDOFF, drift + 4.0 * ROUNDOFF)
     return found.settled(1.0, found.error)
 

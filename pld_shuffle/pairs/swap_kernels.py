@@ -1061,7 +1061,7 @@ def profile(
 
     For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. the contour through it, if far
     out it may be better than the moment there; 4. the integral over it, and over u. If most of that comes from larger
-    u, steps 2 to 4 once more with a saddle point for these, as long as that is better.
+    u, steps 2 to 4 again with a saddle point for other u, until half of it comes from smaller ones; the least counts.
     """
     types, atoms = weight.shape
     fine = FINE if atoms <= MANY or coins else 20.0 * FINE  # wanted error of a bin of u, relative
@@ -1090,6 +1090,7 @@ def profile(
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
+        period = shortest_period(early, weight, laws.value)
         place, before, near, after = start, 0.0, 0.0, max_u  # the contour is the best for the u `near`
         while True:
             v = near / (1.0 - near)
@@ -1098,7 +1099,6 @@ def profile(
             # From here on the moment may be the better bound itself; so it may be where no contour is found.
             grown = math.log1p(rise(place, best, laws.mass, laws.moved))
             at = place if not coins and n * grown < NEAR else 0.0
-            period = shortest_period(early, weight, laws.value)
             path = contour(n, place, best, period, False, laws.mass, laws.moved)
             known = path.line < math.inf
             low, high, first = place, place, place
