@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import random
+from dataclasses import dataclass
 from fractions import Fraction
 
 import mpmath
@@ -27,7 +28,7 @@ from pld_shuffle import (
     ZeroOut,
 )
 from pld_shuffle.numerics.sides import Bounds, Side
-from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
+from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw, _each_summed
 from pld_shuffle.pairs.profile import ProfilePair
 from pld_shuffle.pairs.ratio_sums import RatioLaw, Wanted, additions, ratio_sum
 from pld_shuffle.pairs.selected_steps import selected_steps
@@ -397,6 +398,45 @@ def test_a_known_total_books_what_errors_of_masses_can_do() -> None:
                 for s in (*x, *moved):
                     exact = sum(m * max(sign * (y - s), 0) for m, y in zip(q, x, strict=True))
                     assert exact <= sum(m * max(sign * (y - s), 0) for m, y in zip(p, moved, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class WrongSteps:
+    """Steps whose masses are wrong by so much."""
+
+    rows: list[list[float]]
+    error: float
+    scale: float = 1.0
+
+    def masses(self, *_: object) -> tuple[np.ndarray, float]:
+        return np.array(self.rows), self.error
+
+
+@pytest.mark.parametrize("error", [1e-3, 1e-12])
+def test_replaced_steps_book_what_errors_of_masses_can_do(error: float) -> None:
+    """Laws of all shapes, some with mass that the first dataset alone has; errors that push to one side, or do not."""
+    rng, least = random.Random(5), math.inf
+    for case in range(60):
+        size, count, s = rng.randrange(2, 5), rng.randrange(1, 5), Fraction(rng.choice([1, 1.5, 3, 2**30]))
+        powers = [rng.choice([(0, 1), range(14), (0, 0, 1, 40, 120)]) for _ in range(3)]
+        rows = [[Fraction(10) ** -rng.choice(some) for _ in range(size)] for some in powers]
+        if case % 3 == 0:
+            rows[1][0] = rows[2][0] = Fraction(0)
+        rows = [[x / sum(row) for x in row] for row in rows]
+        law = [((p - s * q) / w, w) for p, q, w in zip(*rows, strict=True) if w]
+        if min(law)[0] >= 0:  # no such steps have these
+            continue
+        exact = sum(m * max(x, 0) for x, m in exact_mean(law, count).items()) + sum(rows[0][: case % 3 == 0])
+        for push in (-1, 1):
+            signs = [[push] * size, [-push] * size, [rng.choice((-1, 1)) for _ in range(size)]]
+            given = [[float(x * (1 + Fraction(error) * sign)) for x, sign in zip(*one, strict=True)]
+                     for one in zip(rows, signs, strict=True)]  # fmt: skip
+            steps = StepsLaw(WrongSteps(given, error * (1 + 1e-3)), count)  # type: ignore[arg-type]
+            low, high = (_each_summed(steps, side, 1e-300, np.array([float(s - 1)]), 1e-4) for side in Side)
+            assert low.lower[0] <= exact and min(exact, 1) <= high.upper[0]
+            if exact > 1e-200:
+                least = min(least, (float(high.upper[0]) / float(exact) - 1) / error if high.upper[0] < 1 else least)
+    assert 0 < least < 5  # hardly more than needed
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 12, 1000, 1023])

@@ -373,7 +373,7 @@ def _each_summed(law: StepsLaw, side: Side, tail: float, expm1_eps: Array, rtol:
     for growth in expm1_eps.tolist():
         if abs(math.log1p(growth) - math.log1p(near)) > reach:
             near = growth
-            unit = -2.0 * float(_called(law, Side.LOWER, tail, growth, 0.0, 1.0).value[0])
+            unit = 2.0 * abs(float(_called(law, Side.LOWER, tail, growth, 0.0, 1.0).value[0]))
             guide = _called(law, Side.LOWER, tail, growth, near, unit)
             wanted = Wanted(0.0, strike=near / unit, above=True)
             looked = coarse_laws(guide, operations, 0.0, wanted.strike)[0][-1]
@@ -406,7 +406,7 @@ def _called(law: StepsLaw, side: Side, tail: float, growth: float, near: float, 
     value, mass, size = value[last - 1 :], mass[last - 1 :], size[last - 1 :]
     # Errors of values, over R + 1; rows are read with `error`, and a mean has `last` roundings.
     drift = (3.0 * error + (last + 16.0) * ROUNDOFF) * float(np.max((size + near) / (value + near + 2.0 * unit)))
-    infinite = float(np.sum(first[~held])) / unit if side is Side.UPPER else 0.0
+    infinite = float(np.sum(first[~held])) * (1.0 + 2.0 * error) / unit if side is Side.UPPER else 0.0
     found = RatioLaw(1, (value + near) / unit, mass, infinite, error + (last + 1.0) * ROUNDOFF, drift + 4.0 * ROUNDOFF)
     return found.settled(1.0, found.error)
 
