@@ -139,7 +139,10 @@ def _least(readings: _Readings, rate: float, rtol: float) -> tuple[float, float]
         # The search need not be much better than the brackets.
         noise = min(high[best] - low[best], rtol * high[best])
         enough = high[best] - noise - 0.5 * max(rtol * high[best], noise)
-        middles = np.append(0.5 * (points[:-1] + points[1:]), 1.5 * points[-1] + stride)
+        # From rate g = high[best] on, nothing is smaller.
+        middles = np.append(
+            0.5 * (points[:-1] + points[1:]), min(1.5 * points[-1] + stride, math.log(high[best] / rate))
+        )
         middles[0] = 1.5 * points[1] - stride
         wanted = (floors < enough) & (np.abs(middles) <= LARGEST_POINT)
         grown = np.unique(np.append(points, middles[wanted]))
