@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..numerics.sides import Bounds
-from ..numerics.tuning import FAR, FIRST_POWER, FUTILE_ATTEMPTS, MOST_ATTEMPTS, SKETCHED_POINTS
+from ..numerics.tuning import FAR, FIRST_POWER, FUTILE_ATTEMPTS, MOST_ATTEMPTS
 from ..pairs.pair import Pair
 from .contour import Contour, preferred
 from .moments import TooExpensive
-from .plan import FINER, Plan, Sketch
+from .plan import Plan, Sketch
 from .product import DirectReading, LatticeReading
 from .reading import SMALLEST_DELTA, Question, Reading
 
@@ -28,7 +28,6 @@ Ledger = Sequence[tuple[Pair, int]]
 Evaluator = type[Contour] | type[LatticeReading] | type[DirectReading]
 
 PATIENCE = 64.0  # times as much work of a contour, where a lattice has no answer
-LOWER_TILTS = (0.8, 0.5)  # times the sketched one, where that was no good
 WIDEST = 1e6  # share of rtol that is spent at most, where everything else is too expensive
 
 
@@ -59,30 +58,13 @@ class Found:
 
 
 def refined(task: Task, rtol: float, start: tuple[Sketch, float, float]) -> Found:
-    """The answer of attempts under a sketched tilt; by lower tilts and finer sketches where that was no good.
-
-    start : of `sketched`.
-    """
+    """The answer of attempts under a sketched tilt; start : of `sketched`."""
     sketch, tilt, log_delta = start
     plan = Plan.steered(sketch, tilt, task.ledger, log_delta=log_delta, rtol=rtol)
     if log_delta < math.log(SMALLEST_DELTA):
         # Honest, not tight: the upper bound is what windows miss.
-        return Attempts(task, replace(plan, share=1e4), sketch).run()
-    saturated = sketch.saturated(tilt)
-    best = Attempts(task, replace(plan, beyond=False), sketch).run()
-    for lower in LOWER_TILTS if math.isinf(best.width) and not saturated else ():
-        # A law of two humps: the answer lies between them, and the tilt is the farther one's.
-        best = best.met(Attempts(task, replace(plan, tilt=lower * tilt), sketch).run(), task.encloses)
-        if best.width <= rtol:
-            break
-    for finer in FINER if saturated else ():
-        if best.width <= rtol:
-            break
-        sketch, tilt, log_delta = sketched(task.ledger, task.question, finer)
-        plan = Plan.steered(sketch, tilt, task.ledger, log_delta=log_delta, rtol=rtol)
-        if not plan.beyond or finer == FINER[-1]:
-            best = best.met(Attempts(task, plan, sketch).run(), task.encloses)
-    return best
+        plan = replace(plan, share=1e4)
+    return Attempts(task, plan, sketch).run()
 
 
 class Attempts:
@@ -180,18 +162,17 @@ class Attempts:
         return True
 
 
-def sketched(ledger: Ledger, question: Question, finer: float = 1.0) -> tuple[Sketch, float, float]:
+def sketched(ledger: Ledger, question: Question) -> tuple[Sketch, float, float]:
     """A sketch that is good near the answer, the tilt there, and about log delta."""
     rounds = sum(count for _, count in ledger)
-    points = finer * SKETCHED_POINTS
     if question.delta is not None:
         log_delta = math.log(max(min(question.delta, 0.5), SMALLEST_DELTA))
-        sketch = Sketch.at_delta(ledger, math.exp(log_delta), rounds, points=points)
+        sketch = Sketch.at_delta(ledger, math.exp(log_delta), rounds)
         return sketch, sketch.saddle_of_delta(log_delta), log_delta
     assert question.eps is not None
     truncated_mass = 1e-30
     while True:
-        sketch = Sketch(ledger, truncated_mass, points)
+        sketch = Sketch(ledger, truncated_mass)
         tilt = sketch.saddle(question.eps) if question.eps < math.inf else 0.0
         log_delta = sketch.log_delta(tilt, question.eps)
         if log_delta > math.log(truncated_mass) + math.log(1e4 * rounds) or truncated_mass <= 1e-300:

@@ -413,7 +413,7 @@ class Contour(Reading):
     @classmethod
     def of(cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question) -> Contour:
         """The composition of a ledger. Raises TooExpensive or MemoryError."""
-        if plan.rounds == 1 or plan.beyond:
+        if plan.rounds == 1:
             raise TooExpensive
         noise = [noise_of(pair) for pair, _ in ledger]
         square = next((found for found in noise if found is not None), Bounds(0.0, 0.0))

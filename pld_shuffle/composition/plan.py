@@ -41,9 +41,9 @@ FEW_CELLS = 16  # there is nothing to save, and what matters may lie beyond the 
 class Plan:
     """What one attempt works with: the tilt, the order of delta, and the shares of the budget.
 
-    variance : of the composed loss. beyond : whether the answer is so near the sum of the largest losses that no tilt
-    has its mean there. share : of rtol that is spent, lowered from attempt to attempt. lattice_share : the same for the
-    lattice alone, on top. patience : times as much work as usual that a contour may take before a lattice is asked.
+    variance : of the composed loss. share : of rtol that is spent, lowered from attempt to attempt. lattice_share : the
+    same for the lattice alone, on top. patience : times as much work as usual that a contour may take before a lattice
+    is asked.
     """
 
     tilt: float
@@ -51,7 +51,6 @@ class Plan:
     log_delta: float
     rounds: int
     rtol: float
-    beyond: bool = False
     share: float = 1.0
     lattice_share: float = 1.0
     patience: float = 1.0
@@ -69,7 +68,6 @@ class Plan:
             log_delta,
             math.ceil(times * sum(count for _, count in ledger)),
             rtol,
-            beyond=sketch.beyond(tilt, log_delta),
             # Where lattices are cheap, brackets may as well be tighter than asked.
             lattice_share=LATTICE_SHARE if len(ledger) < CHEAP_PAIRS else 1.0,
         )
@@ -95,9 +93,7 @@ class Plan:
 
     @property
     def max_gap(self) -> float:
-        """Gaps beyond this are better rounded down than merged over: all, where the largest loss must not move."""
-        if self.beyond:
-            return 0.0
+        """Gaps beyond this are better rounded down than merged over."""
         return 2.0 / self.tilt if self.tilt > 0.0 else math.inf
 
     def resolution(self, step: float) -> Resolution:
@@ -156,8 +152,8 @@ class Plan:
 
         known : of kinds of pairs, distances of points for a cell of one scale, and the losses in scales they hold at.
         """
-        if isinstance(pair, ProfilePair) or self.beyond:
-            return resolution  # has points of its own, or no tilt
+        if isinstance(pair, ProfilePair):
+            return resolution  # has points of its own
         key = sketch_key(pair)
         if key not in known:
             grid, mass = tilted_sizes(pair, self.tilt, resolution.truncated_mass)
@@ -173,7 +169,6 @@ class Plan:
         return replace(resolution, knots=knots) if knots.size > FEW_CELLS else resolution
 
 
-FINER = (16.0, 256.0)  # times as many, where the answer is next to the largest losses
 SPARSE = 0.4
 LARGEST_NOISE = 10.0  # deviation of Gaussian losses whose exponential is a double far beyond them
 
@@ -181,13 +176,11 @@ LARGEST_NOISE = 10.0  # deviation of Gaussian losses whose exponential is a doub
 class Sketch:
     """Coarse laws of all pairs of a ledger, in one flat array."""
 
-    def __init__(
-        self, ledger: Sequence[tuple[Pair, int]], truncated_mass: float, points: float = SKETCHED_POINTS
-    ) -> None:
+    def __init__(self, ledger: Sequence[tuple[Pair, int]], truncated_mass: float) -> None:
         self.truncated_mass = truncated_mass
         self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
         pooled = _pooled(ledger)
-        laws = [_law(pair, truncated_mass, points) for pair, _ in pooled]
+        laws = [_law(pair, truncated_mass) for pair, _ in pooled]
         self._count = np.array([count for _, count in pooled], np.float64)
         self._moments = Moments([_atoms(law) for law in laws])
         held = self._moments.sizes
@@ -200,11 +193,9 @@ class Sketch:
         self._largest = 40.0 / min(law.step for law in laws)
 
     @classmethod
-    def at_delta(
-        cls, ledger: Sequence[tuple[Pair, int]], delta: float, rounds: int, *, points: float = SKETCHED_POINTS
-    ) -> Sketch:
+    def at_delta(cls, ledger: Sequence[tuple[Pair, int]], delta: float, rounds: int) -> Sketch:
         """Good down to `delta`; rounds : as many as the laws will be used for."""
-        return cls(ledger, max(1e-5 * delta / rounds, 1e-300), points)
+        return cls(ledger, max(1e-5 * delta / rounds, 1e-300))
 
     def moments(self, tilt: float) -> tuple[float, float, float]:
         """K, K' and K'' at `tilt`."""
@@ -229,10 +220,6 @@ class Sketch:
     def saddle_of_delta(self, log_delta: float) -> float:
         """The tilt >= 0 whose saddle point has about that delta."""
         return self._solve(lambda tilt: self.log_delta(tilt) - log_delta)
-
-    def beyond(self, tilt: float, log_delta: float) -> bool:
-        """Whether delta is still smaller than anything this tilt, or a larger one, is good for."""
-        return self.saturated(tilt) and log_delta < self.log_delta(tilt) - 0.5
 
     def saturated(self, tilt: float) -> bool:
         """Whether more tilt is useless, the largest losses already holding most of the tilted mass."""
@@ -263,9 +250,9 @@ class Sketch:
 
 
 @lru_cache(maxsize=KEPT)
-def _law(pair: Pair, truncated_mass: float, points: float) -> PLD:
+def _law(pair: Pair, truncated_mass: float) -> PLD:
     """The coarse upper law of one round."""
-    step = aligned(pair.scale / points, float(pair.max_loss.upper))
+    step = aligned(pair.scale / SKETCHED_POINTS, float(pair.max_loss.upper))
     size_width = min(0.1, -1.0 / math.log(truncated_mass))
     resolution = Resolution(step, truncated_mass=truncated_mass, size_width=size_width, bias_width=0.2)
     return formed(pair, [Side.UPPER], resolution)[0]
@@ -280,7 +267,7 @@ def _atoms(law: PLD) -> Rounds:
 
 def tilted_sizes(pair: Pair, tilt: float, truncated_mass: float) -> tuple[Array, Array]:
     """Sizes of losses of one round, and the mass under the tilt of losses of this size; two at least."""
-    law = _law(pair, truncated_mass, SKETCHED_POINTS)
+    law = _law(pair, truncated_mass)
     tilted, _, _ = law.tilted(tilt)
     index = np.abs(law.low + np.arange(tilted.size))
     mass: Array = np.bincount(index, tilted, 2).astype(np.float64)

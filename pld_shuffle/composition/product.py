@@ -41,7 +41,6 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 FFT_CONSTANT = 12.0  # of the rounding of transforms, see above
-LARGEST_TILT = 40.0  # of one step
 LEAST_DELTA = 1e-250  # below, logarithms of what is left out underflow
 MARGIN = 1.15  # of the period: products are read a little off their tilted means
 UNDERFLOW = 1e-300  # more than what underflows
@@ -72,8 +71,7 @@ class LatticeIntegral:
 
     def __init__(self, laws: Sequence[PLD], counts: Array, plan: Plan, *, times: float = 1.0, terms: int = 0) -> None:
         self.step, self.side = laws[0].step, laws[0].side
-        # Beyond all means the largest losses must have all of the tilted mass.
-        self.c = LARGEST_TILT / self.step if plan.beyond else plan.rate
+        self.c = plan.rate
         self._tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
         self.rounding = ROUNDOFF * (max(terms, len(laws)) + 8.0)
         held = [_Tilted.of(law, self.c) for law in laws]
