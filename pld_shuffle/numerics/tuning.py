@@ -29,7 +29,7 @@ TYPE_CELLS = 16  # of the types of Laplace noise for each unit of eps0, up to tw
 TYPE_ALLOWANCE = 0.002  # by how much these types may be worse than the worst law: width against speed
 MOST_VIEWS = 200_000  # of a slot law, that are listed for its atoms instead of asking its profile: speed
 SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
-TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
+TYPED_POINTS = 240  # of a profile of a known randomizer's types, 1/2 for noise, 1/5 for many kinds: width against speed
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
 # Deviations of noise in a cell of a step, for rough values, others, and the finest: width, speed.
 STEP_CELLS = (0.05, 0.02, 0.01)

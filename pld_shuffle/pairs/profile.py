@@ -677,13 +677,12 @@ CHORDS = np.append(0.0, 0.6 ** np.arange(20.0, -1.0, -1.0))
 
 def largest(
     expm1_eps: Array, count: int, ask: Callable[[int, Array], Bounds], places: Array, ends: Sequence[Array],
-    most: float = math.inf, look: Callable[[int, Array], Bounds] | None = None,
+    look: Callable[[int, Array], Bounds] | None = None,
 ) -> Bounds:  # fmt: skip
     """The largest of many convex profiles; those whose chord is below another one are not asked.
 
     ask : (which, growths) -> bounds. ends : of every profile upper bounds at `places`, the last of which is the growth
-    of the largest loss, where nothing is left; empty to ask them all. most : values asked, about. Then upper ends of
-    the rest are their chords. look : as ask, rough and cheap; it comes before.
+    of the largest loss, where nothing is left; empty to ask them all. look : as ask, rough and cheap; it comes before.
     """
     lower, upper = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
     chords = []
@@ -698,13 +697,10 @@ def largest(
             chord[here] = np.minimum(chord[here], found.upper)
     for k in sorted(range(count), key=lambda k: -chords[k].max() if chords else 0.0):
         here = chords[k] > upper if chords else np.ones(expm1_eps.size, bool)
-        if most <= 0.0:
-            upper = np.maximum(upper, chords[k])
-        elif np.any(here):
+        if np.any(here):
             found = ask(k, expm1_eps[here])
             lower[here] = np.maximum(lower[here], found.lower)
             upper[here] = np.maximum(upper[here], found.upper)
-            most -= np.count_nonzero(here)
     return Bounds(lower, upper)
 
 

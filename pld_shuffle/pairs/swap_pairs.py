@@ -26,7 +26,6 @@ GIVEN_AWAY = (5e-3, 2e-4)  # of delta, by types of unbounded noise, whichever is
 SMALL = 1e-12  # delta where nothing is asked
 PROBED = (0.5, 2.5, 4.5, 8.0)  # deviations where shared laws are compared
 COMPARED = np.concatenate((np.arange(0.0, 9.0, 0.6), 9.0 * 1.5 ** np.arange(30.0)))  # kinds of targets, in scales
-MOST_ASKED = 400  # values of kinds of targets at a time, of more the chords hold: width against speed
 
 
 def stronger_clones(eps0: float, n: int) -> CoinMixture:
@@ -102,7 +101,9 @@ class TypedPair(UpperPair):
 
     @property
     def most_points(self) -> int:
-        return TYPED_POINTS // 2 if self.randomizer.continuous else TYPED_POINTS
+        if self.randomizer.continuous:
+            return TYPED_POINTS // 2
+        return TYPED_POINTS if len(self._best) <= FEW_PROFILES else TYPED_POINTS // 5
 
     @property
     def max_loss(self) -> Bounds:
@@ -127,11 +128,8 @@ class TypedPair(UpperPair):
             bound = self._least(self._best[k], asked, truncated_mass)
             return Bounds(bound, bound)
 
-        many = len(self._best) > FEW_PROFILES
-        places, ends = (self._places, self._chords) if many else (expm1_eps, ())
-        found = np.asarray(
-            largest(expm1_eps, len(self._best), ask, places, ends, MOST_ASKED if many else math.inf).upper
-        )
+        places, ends = (self._places, self._chords) if len(self._best) > FEW_PROFILES else (expm1_eps, ())
+        found = np.asarray(largest(expm1_eps, len(self._best), ask, places, ends).upper)
         if independent_users(self.n, self.cohort):  # far out a mean over who comes has no good contour
             found = np.minimum(found, self.blanket.profile(expm1_eps, 1e-6, truncated_mass).upper)
         return found
