@@ -40,7 +40,6 @@ SMALLEST, FAINT = 1e-140, 1e5  # factor of a product; and of an epoch, over its 
 LEAST = 1e-12  # of S/count; smaller ones have an infinite loss in one order, and none in the other
 STEEP = 0.2  # distance of logarithms of products that are looked at, at most
 Operation = tuple[int, int, bool]  # two laws, and whether they are multiplied; the result is the next law
-LAST = 4  # times as many knots has a law that nothing is added to: they cost little
 FEWEST = 250  # knots where their number depends on what is wanted
 EVERYWHERE = (0.1, 0.25)  # of knots that go wherever the logarithm of a value changes: for one s well, otherwise
 
@@ -52,6 +51,7 @@ class RatioLaw:
     value, mass : ascending, and under Q. infinite : what the mean has at infinity, of `steps` in all. A law of products
     has steps = 0, values S/k themselves, none below 0, and a drift relative to them; lost : by how much the mean
     of an upper law is too large at most, of `steps` in all, and Q-mass that factors leave out: what a put may lack.
+    parts : of a law that is only asked for its profile, whose sum or product it is; value and mass are theirs, then.
     """
 
     steps: int
@@ -61,6 +61,7 @@ class RatioLaw:
     error: float
     drift: float
     lost: float = 0.0
+    parts: tuple[RatioLaw, RatioLaw] | None = None
 
     @property
     def ratio(self) -> Array:
@@ -116,6 +117,15 @@ class RatioLaw:
         mass = self.mass * (whole / known)
         return replace(self, mass=mass, error=max(0.0, self.error - doubt) + 8.0 * ROUNDOFF, drift=drift)
 
+    def beside(self, other: RatioLaw, times: bool = False) -> RatioLaw:
+        """The law of the sum, or of the product, of which only the profile is known."""
+        drift = self.drift + other.drift if times else max(self.drift, other.drift)
+        both = self.infinite * other.infinite if times else 0.0
+        return RatioLaw(
+            self.steps + other.steps, self.value, self.mass, self.infinite + other.infinite - both,
+            (self.error + other.error) * (1.0 + 1e-6), drift + 4.0 * ROUNDOFF, self.lost + other.lost, (self, other),
+        )  # fmt: skip
+
     def plus(self, other: RatioLaw, knots: Array, side: Side, times: bool = False) -> RatioLaw:
         """The law of the sum, or of the product, on the knots that lie inside of its range."""
         x, y = self.value, other.value
@@ -137,13 +147,9 @@ class RatioLaw:
         # Means are rounded like the widths of cells; here relative to what drifts are relative to.
         widths = np.diff(ends, append=high)
         widths /= np.maximum(widths, ends + 2.0 * (self.steps + other.steps)) + 1e-300
-        drift = self.drift + other.drift if times else max(self.drift, other.drift)
-        drift += 4.0 * ROUNDOFF + depth * float(widths.max())
-        both = self.infinite * other.infinite if times else 0.0
-        return RatioLaw(
-            self.steps + other.steps, value, mass[held], self.infinite + other.infinite - both,
-            (self.error + other.error) * (1.0 + 1e-6) + depth, drift, self.lost + other.lost,
-        )  # fmt: skip
+        both = self.beside(other, times)
+        drift = both.drift + depth * float(widths.max())
+        return replace(both, value=value, mass=mass[held], error=both.error + depth, drift=drift, parts=None)
 
     def profile(self, side: Side, expm1_eps: float, backward: bool) -> float:
         """H_s at s = 1 + expm1_eps of (P, Q), or of (Q, P), on the side."""
@@ -151,12 +157,27 @@ class RatioLaw:
         drift, count = self.drift + 8.0 * ROUNDOFF, max(1, self.steps)
         # The strike moves towards 0.
         moved, s = sign * drift * (2.2 if self.steps else 1.1), 1.0 + expm1_eps
-        factor = (1.0 + sign * (self.error + drift + 2.0 * (self.value.size + 4.0) * ROUNDOFF)) / count
         if backward:
             strike = count * (moved - expm1_eps / s) if self.steps else (1.0 + moved) / s
-            return float(self.mass @ np.maximum(strike - self.value, 0.0)) * factor * s + self._left(side)[1]
-        strike = count * (expm1_eps - moved * s) if self.steps else s * (1.0 - moved)
-        return float(self.mass @ np.maximum(self.value - strike, 0.0)) * factor + self._left(side)[0]
+        else:
+            strike = count * (expm1_eps - moved * s) if self.steps else s * (1.0 - moved)
+        found, depth = self._beyond(strike, backward)
+        found *= (1.0 + sign * (self.error + drift + 2.0 * (depth + 4.0) * ROUNDOFF)) / count
+        return found * s + self._left(side)[1] if backward else found + self._left(side)[0]
+
+    def _beyond(self, strike: float, backward: bool) -> tuple[float, int]:
+        """E(V - strike)_+ or, backward, E(strike - V)_+, and how many positive numbers are added in turn."""
+        if self.parts is None:
+            away = strike - self.value if backward else self.value - strike
+            return float(self.mass @ np.maximum(away, 0.0)), self.value.size
+        one, other = self.parts
+        at, weight = (strike - one.value, one.mass) if self.steps else (strike / one.value, one.mass * one.value)
+        value, mass = other.value, other.mass
+        if backward:
+            at, weight, value, mass = -at[::-1], weight[::-1].copy(), -value[::-1], mass[::-1].copy()
+        found = np.empty(1)
+        _met(at, weight, value, mass, found)
+        return float(found[0]), 2 * (one.value.size + other.value.size)
 
     def _left(self, side: Side) -> tuple[float, float]:
         """P-mass at infinite loss, and what a put lacks."""
@@ -260,6 +281,24 @@ def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
                 more[k] = 0.0
     longest[0] = most
     longest[1] = runs
+
+
+@kernel("1 1 1 1 o1", lambda at, weight, y, *rest: 4e-7 * (at.size + y.size))
+def _met(at, weight, y, q, found):
+    """The sum of weight[i] q[j] (y[j] - at[i])_+; `at` falls, y rises."""
+    j = y.shape[0] - 1
+    beyond = 0.0
+    value = 0.0
+    total = 0.0
+    for i in range(at.shape[0]):
+        if i > 0:
+            value += beyond * (at[i - 1] - at[i])
+        while j >= 0 and y[j] > at[i]:
+            beyond += q[j]
+            value += q[j] * (y[j] - at[i])
+            j -= 1
+        total += weight[i] * value
+    found[0] = total
 
 
 def additions(count: int) -> list[tuple[int, int]]:
@@ -405,9 +444,10 @@ def chosen_knots(law: RatioLaw, operations: tuple[Operation, ...], number: int, 
             _expected(at, other.value, other.mass, laws[k].value, weights[k], times, found)
             found *= 2.0 if left == right else 1.0
             weights[part] += found / max(1, laws[part].steps) ** 2 if times else found
-    parts = [_important(*one) for one in zip(laws, weights, strict=True)]
+    made = len(laws) if wanted.one is None else len(laws) - 1  # the last one is only asked for its profile
+    parts = [_important(*one) for one in zip(laws[:made], weights, strict=False)]
     many = wanted.one is None or wanted.above is None or wanted.strike is not None
-    everywhere, last = EVERYWHERE[many], 1 if wanted.one is None else LAST
+    everywhere = EVERYWHERE[many]
     # A law errs by its cube over the squared number of knots, 3/24 for both sides as a rule; 2/3 of that is measured.
     # Its cost grows like the square of the number, so numbers like cube^(1/4) are the best.
     roots = np.array([max(1e-200, float(part.sum())) ** 0.75 for part in parts])
@@ -415,8 +455,8 @@ def chosen_knots(law: RatioLaw, operations: tuple[Operation, ...], number: int, 
     if allowed > 0.0:
         enough = (1.0 + everywhere) * usual**2 * math.sqrt(roots.size / (12.0 * allowed))
         number = min(number, max(FEWEST, math.ceil(enough)))
-    numbers = np.ceil(number * roots / usual * np.append(np.ones(len(operations)), last)).astype(int).tolist()
-    return [_spaced(*one, everywhere, wanted.strike) for one in zip(laws, parts, numbers, strict=True)]
+    numbers = np.ceil(number * roots / usual).astype(int).tolist()
+    return [_spaced(*one, everywhere, wanted.strike) for one in zip(laws[:made], parts, numbers, strict=True)]
 
 
 def _important(law: RatioLaw, weight: Array) -> Array:
@@ -494,11 +534,14 @@ def ratio_sum(
         law = law.settled(total(given.mass), law.error - given.error)
     known = [law]
     factors: dict[int, RatioLaw] = {}
-    for (left, right, times), places in zip(operations, knots[1:], strict=True):
+    for k, (left, right, times) in enumerate(operations, 1):
         if times:
             for part in {left, right} - factors.keys():
                 factors[part] = known[part].ratios(wanted.tail, side)
         one, other = (factors[left], factors[right]) if times else (known[left], known[right])
+        if wanted.one is not None and k == len(operations):
+            return one.beside(other, times)
+        places = knots[min(k, len(knots) - 1)]
         own = _distinct(one, other, max(FEWEST, 4 * places.size), times)
         law = one.plus(other, places if own is None else own, side, times)
         if 0 < law.steps <= FEW:
