@@ -6,7 +6,6 @@ import functools
 import itertools
 import math
 import random
-from dataclasses import dataclass
 from fractions import Fraction
 
 import mpmath
@@ -28,9 +27,10 @@ from pld_shuffle import (
     ZeroOut,
 )
 from pld_shuffle.numerics.sides import Bounds, Side
-from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw, _each_summed
+from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
 from pld_shuffle.pairs.profile import ProfilePair
 from pld_shuffle.pairs.ratio_sums import RatioLaw, Wanted, additions, ratio_sum
+from pld_shuffle.pairs.replaced import Laws, best_tests, mean_above, summed
 from pld_shuffle.pairs.selected_steps import selected_steps
 
 
@@ -400,51 +400,56 @@ def test_a_known_total_books_what_errors_of_masses_can_do() -> None:
                     assert exact <= sum(m * max(sign * (y - s), 0) for m, y in zip(p, moved, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class WrongSteps:
-    """Steps whose masses are wrong by so much."""
-
-    rows: list[list[float]]
-    error: float
-    scale: float = 1.0
-
-    def masses(self, *_: object) -> tuple[np.ndarray, float]:
-        return np.array(self.rows), self.error
-
-
 @pytest.mark.parametrize("error", [1e-3, 1e-12])
-def test_replaced_steps_book_what_errors_of_masses_can_do(error: float) -> None:
-    """Laws of all shapes, some with mass that the first dataset alone has; errors that push to one side, or do not."""
-    rng, least = random.Random(5), math.inf
-    for case in range(60):
-        size, count, s = rng.randrange(2, 5), rng.randrange(1, 5), Fraction(rng.choice([1, 1.5, 3, 2**30]))
-        powers = [rng.choice([(0, 1), range(14), (0, 0, 1, 40, 120)]) for _ in range(3)]
-        rows = [[Fraction(10) ** -rng.choice(some) for _ in range(size)] for some in powers]
-        if case % 3 == 0:
-            rows[1][0] = rows[2][0] = Fraction(0)
-        rows = [[x / sum(row) for x in row] for row in rows]
-        law = [((p - s * q) / w, w) for p, q, w in zip(*rows, strict=True) if w]
-        if min(law)[0] >= 0:  # no such steps have these
-            continue
-        exact = sum(m * max(x, 0) for x, m in exact_mean(law, count).items()) + sum(rows[0][: case % 3 == 0])
+@pytest.mark.parametrize("knots", [0, 3, 1000])
+def test_replaced_steps_book_what_errors_of_masses_can_do(error: float, knots: int) -> None:
+    """Laws of all shapes in two columns, masses wrong by all that is allowed, in a few cells and in many."""
+    rng, spare = random.Random(5), [math.inf, math.inf]
+    for _ in range(40):
+        size, count = rng.randrange(2, 5), rng.randrange(1, 6)
+        s = [Fraction(rng.choice([1, 1.5, 3, 2**30])) for _ in range(2)]
+        powers = [[rng.choice([(0, 1), range(14), (0, 0, 1, 40)]) for _ in range(3)] for _ in range(2)]
+        columns = [[[Fraction(10) ** -rng.choice(some) for _ in range(size)] for some in three] for three in powers]
+        columns = [[[x / sum(row) for x in row] for row in rows] for rows in columns]
+        places = np.sort([rng.uniform(-1.0, 1.0) * 10.0 ** rng.randrange(-8, 3) for _ in range(size)])
+        place = [Fraction(x) for x in places.tolist()]
+        operations = additions(count)
+        cells = [np.linspace(places[0] * count, places[-1] * count, knots)] * max(0, len(operations) - 1)
+        if knots > 10 and operations:
+            cells = [np.unique([math.fsum(some) for some in itertools.combinations_with_replacement(places, steps)])
+                     for steps in numbers_of_steps(operations)[1:-1]]  # fmt: skip
         for push in (-1, 1):
-            signs = [[push] * size, [-push] * size, [rng.choice((-1, 1)) for _ in range(size)]]
-            given = [[float(x * (1 + Fraction(error) * sign)) for x, sign in zip(*one, strict=True)]
-                     for one in zip(rows, signs, strict=True)]  # fmt: skip
-            steps = StepsLaw(WrongSteps(given, error * (1 + 1e-3)), count)  # type: ignore[arg-type]
-            low, high = (_each_summed(steps, side, 1e-300, np.array([float(s - 1)]), 1e-4) for side in Side)
-            assert low.lower[0] <= exact and min(exact, 1) <= high.upper[0]
-            if exact > 1e-200:
-                least = min(least, (float(high.upper[0]) / float(exact) - 1) / error if high.upper[0] < 1 else least)
-    assert 0 < least < 5  # hardly more than needed
+            signs = [[push] * size, [push] * size, [-push] * size]
+            given = np.array([[[float(x * (1 + Fraction(error) * sign)) for x, sign in zip(*row, strict=True)]
+                               for row in zip(rows, signs, strict=True)] for rows in columns])  # fmt: skip
+            given = np.ascontiguousarray(given.transpose(1, 2, 0))
+            low = Laws.merged(given.copy(), 1.001 * error, (math.log(s[1]), 0.0))
+            p, q, off = best_tests(*summed(low, operations, cells), np.log([float(one) for one in s]))
+            mean = mean_above(*summed(Laws(places, given[:1].copy(), 1.001 * error), operations, cells))
+            for k, rows in enumerate(columns):
+                exact = sum(m * max(v, 0) for v, m in exact_mean([*zip(place, rows[0], strict=True)], count).items())
+                assert mean[k] >= exact * count
+                spare[0] = min(spare[0], float(Fraction(mean[k]) / exact / count - 1) / error if exact else math.inf)
+                for one in {*s, Fraction(2)}:
+                    law = [((a - one * b) / w, w) for w, a, b in zip(*rows, strict=True)]
+                    exact = sum(m * max(x, 0) for x, m in exact_mean(law, count).items())
+                    gain, cost = Fraction(p[k]), one * Fraction(q[k])
+                    line = gain * Fraction(1 - off) - cost * Fraction(1 + off)
+                    assert line <= exact * count
+                    spare[1] = min(spare[1], float((exact * count - line) / (gain + cost)) / error if gain else 9.0)
+    assert max(spare) < 5  # hardly more than needed
+
+
+def numbers_of_steps(operations: list[tuple[int, int]]) -> list[int]:
+    steps = [1]
+    for left, right in operations:
+        steps.append(steps[left] + steps[right])
+    return steps
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 12, 1000, 1023])
 def test_additions_end_at_the_count(count: int) -> None:
-    steps = [1]
-    for left, right in additions(count):
-        steps.append(steps[left] + steps[right])
-    assert steps[-1] == count
+    assert numbers_of_steps(additions(count))[-1] == count
 
 
 @pytest.mark.parametrize("add", [False, True])

@@ -27,7 +27,8 @@ from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, S
 from .discrete import OrderedPair
 from .pair import Atoms, Cohort, Pair, Resolution
 from .profile import ProfilePair, ProfilePoints
-from .ratio_sums import EVERYWHERE, NOTHING, RatioLaw, Wanted, additions, coarse_laws, ratio_sum
+from .ratio_sums import EVERYWHERE, RatioLaw, Wanted, ratio_sum
+from .replaced import each_summed
 from .slots import SlotLaw, SlotPair
 
 Array = NDArray[np.float64]
@@ -49,9 +50,7 @@ MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
 # at most; and of what rtol allows, shares for cells, and for the integral.
 PLACES, FINE, REACH, LATTICE, CLOSEST, SHARES = 801, 8, 8.0, 4096, 1e3, (20.0, 5.0)
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
-# Of replacement: Q-mass of all steps' lowest values, which become one; scales between s that share knots, and points.
-FAINT_STEPS, SHARED, LEAST_WIDTH = 1e-7, 0.3, 0.02
-READ = ((Side.LOWER, -1.0), (Side.UPPER, 1.0))
+LEAST_WIDTH = 0.01  # scales between points of replacement
 
 
 class Near(NamedTuple):
@@ -229,7 +228,15 @@ class HiddenStepPair(SlotPair):
     place: float | None = None
 
     most_points = STEP_POINTS
-    loosened = True
+
+    @property
+    def loosened(self) -> bool:  # type: ignore[override]
+        return not self._each
+
+    @property
+    def _each(self) -> bool:
+        """Whether sums are made for every value: then tests, and not one law, are what lies below all of them."""
+        return self._replaced and self._summed(np.ones(1), 0.0)
 
     @property
     def _ratio(self) -> tuple[Steps, bool] | None:
@@ -250,17 +257,17 @@ class HiddenStepPair(SlotPair):
         wanted = Wanted(depth, tail / self.epochs)
         if rtol is not None:  # a rough one serves both orders
             above = None if rtol >= LOOSE else not backward
-            wanted = replace(wanted, one=(log_delta, SUM_RTOL * rtol), above=above)
+            wanted = replace(wanted, one=(log_delta, SUM_RTOL[0] * rtol), above=above)
         return _ratio_sum(steps, top, side, self.law.count, tail, round(number), wanted, self.epochs), backward
 
     def _summed(self, expm1_eps: Array, rtol: float) -> bool:
         """Whether laws are summed: contours are cheaper of many steps, and dear of few or where single ones count."""
         if self._ratio is None and not self._replaced:
             return False
-        always, *each = SUMMED_STEPS
+        always, *each, replaced = SUMMED_STEPS
         count, most = self.law.count, float(expm1_eps.max())
         if self._replaced:
-            return count <= always * max(1.0, 0.25 * self.law.steps.scale**2)
+            return count <= replaced * max(1.0, 0.25 * self.law.steps.scale**2)
         return self.epochs > 1 or count <= always or most > each[rtol < LOOSE] * math.sqrt(count) * self.scale
 
     @property
@@ -269,12 +276,13 @@ class HiddenStepPair(SlotPair):
         return self.law.rate == SURE and isinstance(self.law.steps, GaussianSteps) and self.reverse is None
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        alone = expm1_eps.size == 1
-        if self._summed(expm1_eps, rtol) and self._replaced:
+        alone, steps = expm1_eps.size == 1, self.law.steps
+        if self._each:
+            assert isinstance(steps, GaussianSteps)
             tail = _power(0.25 * truncated_mass)
             if self.half is not None:
-                return _each_summed(self.law, self.half, tail, expm1_eps, rtol)
-            both = [_each_summed(self.law, side, tail, expm1_eps, rtol) for side in Side]
+                return each_summed(steps.sigma, self.law.count, self.half, tail, expm1_eps, rtol)
+            both = [each_summed(steps.sigma, self.law.count, side, tail, expm1_eps, rtol) for side in Side]
             return Bounds(both[0].lower, both[1].upper)
         if self._summed(expm1_eps, rtol):
             usual, largest, *_ = RATIO_KNOTS
@@ -298,7 +306,7 @@ class HiddenStepPair(SlotPair):
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
         """Sums of their own for every point are dear: finer points than these are not made, and none of them twice."""
-        if not (self._replaced and self._summed(np.ones(1), 0.0)):
+        if not self._each:
             return super()._points(resolution)
         width, centre = resolution.points
         width = max(width, LEAST_WIDTH * self.scale)
@@ -360,60 +368,6 @@ def _ratio_sum(
     cell = CELLS / number if wanted.one is None else CELL * min(1.0, DEEP / wanted.depth)
     law, guide = (_one_step(steps, top, one, tail, cell) for one in (side, Side.LOWER))
     return ratio_sum(law, guide, side, count, number, wanted, epochs)
-
-
-def _each_summed(law: StepsLaw, side: Side, tail: float, expm1_eps: Array, rtol: float) -> Bounds:
-    """H_s of replacement from the law of the sum on a side, one for every s, read on both: Lemma 6 of section 4 there.
-
-    Neighbouring s share a strike, a unit and knots.
-    """
-    operations = tuple((left, right, False) for left, right in additions(law.count))
-    reach = min(SHARED * law.steps.scale / math.sqrt(law.count), 0.3)  # no unit is too small
-    ends, near, unit, guide, wanted = [], math.inf, 1.0, NOTHING, Wanted(0.0)
-    for growth in expm1_eps.tolist():
-        if abs(math.log1p(growth) - math.log1p(near)) > reach:
-            near = growth
-            unit = 2.0 * abs(float(_called(law, Side.LOWER, tail, growth, 0.0, 1.0).value[0]))
-            guide = _called(law, Side.LOWER, tail, growth, near, unit)
-            wanted = Wanted(0.0, strike=near / unit, above=True)
-            looked = coarse_laws(guide, operations, 0.0, wanted.strike)[0][-1]
-            value = max(looked.profile(Side.LOWER, near / unit, False), LEAST_TAIL)
-            wanted = replace(wanted, one=(math.log(value), SUM_RTOL * rtol))
-        one = _called(law, side, tail, growth, near, unit)
-        if not one.value[0] >= -1.0:
-            raise ArithmeticError(f"a value of {one.value[0]!r} below -1 at s = 1 + {growth!r}; please report it")
-        whole = ratio_sum(one, guide, side, law.count, RATIO_KNOTS[1], wanted)
-        ends.append([unit * whole.profile(e, near / unit, False) * (1.0 + sign * 8.0 * ROUNDOFF) for e, sign in READ])
-    found = np.array(ends)
-    return Bounds(found[:, 0], np.minimum(found[:, 1], 1.0))
-
-
-def _called(law: StepsLaw, side: Side, tail: float, growth: float, near: float, unit: float) -> RatioLaw:
-    """(L + near)/unit of one step on a side; values far below, of FAINT_STEPS of all steps, are one."""
-    [first, second, others], error = _rows(law.steps, side, tail)
-    held = others > 0.0
-    ahead, behind = first[held] / others[held], second[held] / others[held]
-    value = ahead - behind - growth * behind
-    order = np.argsort(value, kind="stable")
-    value, mass, size = value[order], others[held][order], (ahead + (1.0 + growth) * behind)[order]
-    last = int(np.searchsorted(np.cumsum(mass), FAINT_STEPS / law.count)) + 1
-    rest = float(np.sum(mass[:last]))
-    if side is Side.LOWER:
-        value[last - 1] = float(mass[:last] @ value[:last]) / rest
-        size[last - 1] = float(mass[:last] @ size[:last]) / rest
-    size[last - 1] *= 2.0  # what is raised, and is not much farther below
-    mass[last - 1] = rest
-    value, mass, size = value[last - 1 :], mass[last - 1 :], size[last - 1 :]
-    # Errors of values, over R + 1; rows are read with `error`, and a mean has `last` roundings.
-    drift = (3.0 * error + (last + 16.0) * ROUNDOFF) * float(np.max((size + near) / (value + near + 2.0 * unit)))
-    infinite = float(np.sum(first[~held])) * (1.0 + 2.0 * error) / unit if side is Side.UPPER else 0.0
-    found = RatioLaw(1, (value + near) / unit, mass, infinite, error + (last + 1.0) * ROUNDOFF, drift + 4.0 * ROUNDOFF)
-    return found.settled(1.0, found.error)
-
-
-@lru_cache(maxsize=8)
-def _rows(steps: Steps, side: Side, tail: float) -> tuple[Array, float]:
-    return steps.masses(side, tail, CELL)
 
 
 @lru_cache(maxsize=8)

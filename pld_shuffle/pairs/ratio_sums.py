@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 FEW = 1024  # steps of a law whose errors would be counted often
 RUN = 64  # sums of one row in one cell that are added before they are added to the others
 FAR, NEAR, OCTAVES = 12.0, 121, 101  # deviations that are looked at evenly, and points there and beyond
-CLOSE = 1e-3  # deviations from a strike where octaves begin
+DENSE = 3.0  # points for each factor of e, where there is a strike
 NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
 SMALLEST, FAINT = 1e-140, 1e5  # factor of a product; and of an epoch, over its drift
@@ -175,9 +175,7 @@ class RatioLaw:
         value, mass = other.value, other.mass
         if backward:
             at, weight, value, mass = -at[::-1], weight[::-1].copy(), -value[::-1], mass[::-1].copy()
-        found = np.empty(1)
-        _met(at, weight, value, mass, found)
-        return float(found[0]), 2 * (one.value.size + other.value.size)
+        return beyond(at, weight, value, mass), 2 * (one.value.size + other.value.size)
 
     def _left(self, side: Side) -> tuple[float, float]:
         """P-mass at infinite loss, and what a put lacks."""
@@ -283,9 +281,15 @@ def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
     longest[1] = runs
 
 
+def beyond(at: Array, weight: Array, value: Array, mass: Array) -> float:
+    """The sum of weight[i] mass[j] (value[j] - at[i])_+; `at` falls, `value` rises; in linear time."""
+    found = np.empty(1)
+    _met(at, weight, value, mass, found)
+    return float(found[0])
+
+
 @kernel("1 1 1 1 o1", lambda at, weight, y, *rest: 4e-7 * (at.size + y.size))
 def _met(at, weight, y, q, found):
-    """The sum of weight[i] q[j] (y[j] - at[i])_+; `at` falls, y rises."""
     j = y.shape[0] - 1
     beyond = 0.0
     value = 0.0
@@ -342,18 +346,19 @@ def _product_grid(law: RatioLaw, other: RatioLaw) -> Array:
     return grid
 
 
-def _grid(count: int, low: float, high: float, deviation: float, strike: float | None = None) -> Array:
+def _grid(count: int, low: float, high: float, deviation: float, close: float | None = None) -> Array:
     """Where a law of `count` ratios is looked at: evenly near its mean 0, in octaves above and towards S = 0.
 
-    And in octaves around the strike, of one ratio, if there is one.
+    Or in octaves from the mean, if they begin anywhere.
     """
+    if close is not None:
+        end = max(-low, high)
+        away = np.geomspace(close, end, max(OCTAVES, int(DENSE * math.log(end / close))))
+        return np.concatenate((-away[::-1], away))
     reach = FAR * deviation
     near = np.linspace(max(low, -reach), min(high, reach), NEAR)
     above = np.geomspace(reach, high, OCTAVES) if high > reach else np.empty(0)
     below = count * np.geomspace(NOUGHT, 0.5, OCTAVES) - count
-    if strike is not None:
-        away = deviation * np.geomspace(CLOSE, 1.0 / CLOSE, OCTAVES)
-        below = np.concatenate((below, count * strike - away, count * strike + away))
     return np.unique(np.concatenate(([low], below[(below > low) & (below < high)], near, above)))
 
 
@@ -375,14 +380,14 @@ class Wanted:
     depth : log of how far below its largest value E(S - s)_+ still matters, at every s. tail : what factors of a
     product may lose at either end. one : if only one s matters, the log of E(S/count - s)_+ there, and what it may err
     by, relative; above : whether it lies above the mean, which only one order of the datasets asks for; None for both.
-    strike : where it is, less 1, if values far below the mean count there, too.
+    close : where octaves on either side of s = 1 begin, if what counts is there, for values of any size.
     """
 
     depth: float
     tail: float = 0.0
     one: tuple[float, float] | None = None
     above: bool | None = None
-    strike: float | None = None
+    close: float | None = None
 
     def bends(self, law: RatioLaw) -> tuple[Array, float]:
         """f'' of the f whose mean should be known, at every value of the sum, and what that may err by."""
@@ -405,12 +410,12 @@ class Wanted:
 
 @lru_cache(maxsize=8)
 def coarse_laws(
-    law: RatioLaw, operations: tuple[Operation, ...], tail: float, strike: float | None
+    law: RatioLaw, operations: tuple[Operation, ...], tail: float, close: float | None
 ) -> tuple[list[RatioLaw], dict[int, RatioLaw]]:
     """Coarse laws of one step and of all sums and products, and the factors of these; the arguments of `ratio_sum`."""
     deviation = math.sqrt(float(law.mass @ law.value**2))
     low, high = float(law.value[0]), float(law.value[-1])
-    laws = [law.plus(NOTHING, _grid(1, low, high, deviation, strike), Side.UPPER)]
+    laws = [law.plus(NOTHING, _grid(1, low, high, deviation, close), Side.UPPER)]
     factors: dict[int, RatioLaw] = {}
     for left, right, times in operations:
         if times:
@@ -421,7 +426,7 @@ def coarse_laws(
             continue
         count = laws[left].steps + laws[right].steps
         high = laws[left].value[-1] + laws[right].value[-1]
-        grid = _grid(count, low * count, high, deviation * math.sqrt(count), strike)
+        grid = _grid(count, low * count, high, deviation * math.sqrt(count), close)
         laws.append(laws[left].plus(laws[right], grid, Side.UPPER))
     return laws, factors
 
@@ -432,7 +437,7 @@ def chosen_knots(law: RatioLaw, operations: tuple[Operation, ...], number: int, 
     low, high = float(law.value[0]), float(law.value[-1])
     if not high - low > SAME * max(abs(low), abs(high)):  # one value, and so have all sums and products
         return [law.value[:1]] * (1 + len(operations))
-    laws, factors = coarse_laws(law, operations, wanted.tail, wanted.strike)
+    laws, factors = coarse_laws(law, operations, wanted.tail, wanted.close)
     weights = [np.zeros(law.value.size) for law in laws]
     weights[-1], allowed = wanted.bends(laws[-1])
     for k in range(len(laws) - 1, 0, -1):
@@ -446,7 +451,7 @@ def chosen_knots(law: RatioLaw, operations: tuple[Operation, ...], number: int, 
             weights[part] += found / max(1, laws[part].steps) ** 2 if times else found
     made = len(laws) if wanted.one is None else len(laws) - 1  # the last one is only asked for its profile
     parts = [_important(*one) for one in zip(laws[:made], weights, strict=False)]
-    many = wanted.one is None or wanted.above is None or wanted.strike is not None
+    many = wanted.one is None or wanted.above is None or wanted.close is not None
     everywhere = EVERYWHERE[many]
     # A law errs by its cube over the squared number of knots, 3/24 for both sides as a rule; 2/3 of that is measured.
     # Its cost grows like the square of the number, so numbers like cube^(1/4) are the best.
@@ -456,7 +461,7 @@ def chosen_knots(law: RatioLaw, operations: tuple[Operation, ...], number: int, 
         enough = (1.0 + everywhere) * usual**2 * math.sqrt(roots.size / (12.0 * allowed))
         number = min(number, max(FEWEST, math.ceil(enough)))
     numbers = np.ceil(number * roots / usual).astype(int).tolist()
-    return [_spaced(*one, everywhere, wanted.strike) for one in zip(laws[:made], parts, numbers, strict=True)]
+    return [_spaced(*one, everywhere, wanted.close) for one in zip(laws[:made], parts, numbers, strict=True)]
 
 
 def _important(law: RatioLaw, weight: Array) -> Array:
@@ -466,10 +471,10 @@ def _important(law: RatioLaw, weight: Array) -> Array:
     return found
 
 
-def _spaced(law: RatioLaw, important: Array, number: int, everywhere: float, strike: float | None) -> Array:
+def _spaced(law: RatioLaw, important: Array, number: int, everywhere: float, close: float | None) -> Array:
     grid = law.value
-    if strike is not None:
-        octaves = np.arcsinh((grid - law.steps * strike) / (CLOSE * math.sqrt(float(law.mass @ grid**2))))
+    if close is not None:
+        octaves = np.arcsinh(grid / close)
     elif law.steps:
         octaves = np.arcsinh(grid / math.sqrt(float(law.mass @ grid**2)))
         octaves += np.log(np.minimum(1.0, law.ratio) + NOUGHT)
