@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .composition.attempts import PATIENCE
 from .composition.composition import Composition, selected
-from .composition.contour import Integral, Products, capped, preferred
+from .composition.contour import Integral, Products, preferred
 from .composition.moments import MomentFunction, Moments, Rounds, TooExpensive, laplace_of
 from .composition.plan import Plan, Sketch
 from .composition.pld import formed
@@ -198,8 +198,6 @@ class _Run:
         laws = [
             known[pair] if pair in known else Rounds.of(pair, 1, resolutions, [self._side])[0] for pair, _ in ledger
         ]
-        if self._side is Side.UPPER:
-            laws = capped(laws, ledger, plan.rate, plan)
         return Integral.planned(laws, replace(plan, patience=PATIENCE), plan.rate, products=products)
 
     def _lattice(self, plan: Plan, ledger: Pairs, products: Products) -> LatticeProducts:

@@ -392,14 +392,6 @@ def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
     return closed or (not sketch.regular and (many or sketch.sparse))
 
 
-def capped(laws: Sequence[MomentFunction], ledger: Ledger, c: float, plan: Plan) -> list[MomentFunction]:
-    """Upper laws without mass at infinity, where that is better for delta."""
-    return [
-        law.capped(float(pair.max_loss.upper), c, plan.log_delta) if isinstance(law, Rounds) else law
-        for law, (pair, _) in zip(laws, ledger, strict=True)
-    ]
-
-
 class Contour(Reading):
     """Both sides of a composition: reads delta near the tilted mean."""
 
@@ -421,7 +413,7 @@ class Contour(Reading):
         del resolutions  # large
         c = _saddle(above, square.upper, question, plan.rate)
         lower = Integral.planned(below, plan, c, square.lower)
-        upper = Integral.planned(capped(above, rest, c, plan), plan, c, square.upper)
+        upper = Integral.planned(above, plan, c, square.upper)
         return cls(lower, upper, [pair for pair, _ in rest])
 
     def laws(self, side: Side) -> dict[Pair, MomentFunction]:

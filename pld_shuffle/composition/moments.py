@@ -119,25 +119,6 @@ class Rounds:
         mass_error[loss == 0.0] = float(mass_error.sum()) + 8.0 * ROUNDOFF
         return cls(mass[held], loss[held], infinity_mass, loss_error, count, total, mass_error[held])
 
-    def capped(self, top: float, c: float, log_delta: float) -> Rounds:
-        """What is at infinity on the upper side, at the largest loss of the pair; where that is better for delta.
-
-        Let w be that mass, l the last loss and s = e^l. A profile vanishes at e^top, is at most w from s on and convex:
-        so an atom of w / (1 - e^(l - top)) at top, whose profile is w at s and a line up to e^top, stands for w.
-        """
-        room = top - float(self.loss.max()) - self.loss_error
-        if not (self.infinity_mass > 0.0 and room > 0.0):
-            return self
-        extra = self.infinity_mass / -math.expm1(-room) * (1.0 + 8.0 * ROUNDOFF)
-        if c * top + math.log(extra / self.infinity_mass) > -log_delta:
-            return self
-        total = None if self.total is None else math.nextafter(self.total + extra, math.inf)
-        mass_error = None if self.mass_error is None else np.append(self.mass_error, 0.0)
-        return replace(
-            self, mass=np.append(self.mass, extra), loss=np.append(self.loss, top), infinity_mass=0.0,
-            total=total, mass_error=mass_error,
-        )  # fmt: skip
-
     @property
     def size(self) -> int:
         return self.mass.size

@@ -142,29 +142,3 @@ def test_dear_integrals_are_left_to_lattices() -> None:
     loss = np.sort(random.normal(0.0, 1.0, 4000))
     with pytest.raises(TooExpensive):
         Integral([Rounds(np.full(4000, 1 / 4000), loss, 0.0, 0.0, 1)], 0.0, 4.0, 1e-4, 1e-7, 0.1)
-
-
-def profile(mass: np.ndarray, loss: np.ndarray, eps: np.ndarray) -> np.ndarray:
-    """The hockey-stick divergences of atoms."""
-    return np.array([math.fsum(mass * np.maximum(0.0, -np.expm1(one - loss))) for one in eps])
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_mass_at_infinity_may_lie_at_the_largest_loss(seed: int) -> None:
-    """What a law leaves out above its last loss: above the true profile everywhere, and below the mass at infinity."""
-    random = np.random.default_rng(seed)
-    loss = np.sort(random.uniform(-1.0, 2.0, 12))
-    mass = random.dirichlet(np.exp(-4.0 * np.arange(12)) + 1e-9)
-    kept = int(random.integers(3, 11))
-    # As a profile's last point has it: the value there is put at infinity.
-    lost = float(profile(mass, loss, loss[[kept - 1]])[0])
-    law = Rounds(mass[:kept], loss[:kept], lost, 0.0, 1)
-    capped = law.capped(float(loss[-1]), 1e-3, -50.0)
-    eps = np.append(np.linspace(-1.5, 2.0, 60), loss)
-    above = profile(capped.mass, capped.loss, eps)
-    rounding = 1e-15
-    assert np.all(above >= profile(mass, loss, eps) - rounding)
-    beyond = eps >= loss[kept - 1]
-    assert np.all(above[beyond] <= lost + rounding)
-    assert capped.infinity_mass == 0.0 and law.capped(float(loss[kept - 1]), 1e-3, -50.0) is law
-    assert law.capped(float(loss[-1]), 30.0, -2.0) is law  # at infinity it costs less
