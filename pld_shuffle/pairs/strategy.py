@@ -58,7 +58,7 @@ Types = tuple[Array, Array]
 #: What is chosen for a round: independent outcomes.
 Choice = tuple[OrderedPair, ...]
 
-POINTS, COARSEST, FINEST = 24.0, 8.0, 300.0  # of the lattice, a scale of one round; the last over rounds^(1/6)
+POINTS, COARSEST, FINEST = 24.0, 8.0, 288.0  # of the lattice, a scale; the last over sqrt(rounds) or 3
 MISSED = (1e-15, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # what the lattice may leave out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
@@ -126,7 +126,7 @@ class Strategy(AddedUp):
         """O(rounds types points log points); tables of at most 4 questions are kept."""
         one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
-        finest = min(one.finest, FINEST / rounds ** (1.0 / 6.0))
+        finest = min(one.finest, FINEST / min(math.sqrt(rounds), 3.0))
         wanted = max(POINTS, _even(min(self.scale / resolution.points[0], finest), round))
         return [_atoms(one, rounds, wanted, missed, side) for side in sides]
 
