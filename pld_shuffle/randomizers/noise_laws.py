@@ -351,7 +351,7 @@ class _Cells(NamedTuple):
 
         low, high = _ends(width, [a, b], truncated_mass)
         far = max((a, b), key=lambda x: abs(x - w))
-        ends = _quantiles(width, low, high, count, 2.0 * far - w)
+        ends = _quantiles(width, low, high, count, 2.0 * far - w, variance=4.0)
         tails = np.zeros((3, 2))
         for k, x in enumerate((a, b)):
             tails[k, k] = ndtr((low - x) / width) + ndtr((x - high) / width)
@@ -494,13 +494,17 @@ def _ends(width: float, inputs: list[float], truncated_mass: float, right: float
 
 
 def _quantiles(
-    width: float, low: float, high: float, cells: int, centre: float | None = None, longest: float = math.inf
-) -> Array:
-    """Cell ends: quantiles of the normal law with three times the variance around `centre`, by default the middle."""
+    width: float, low: float, high: float, cells: int, centre: float | None = None, longest: float = math.inf,
+    variance: float = 12.0,
+) -> Array:  # fmt: skip
+    """Cell ends: quantiles of the normal law with `variance` times that of the noise around `centre`, or the middle.
+
+    So wide, because what decides an epsilon are rare reports of large ratios.
+    """
     from scipy.special import ndtr, ndtri
 
     middle = 0.5 * (low + high) if centre is None else centre
-    spread = math.sqrt(3.0) * width
+    spread = math.sqrt(variance) * width
     mass = np.linspace(ndtr((low - middle) / spread), ndtr((high - middle) / spread), cells + 1)
     graded = middle + spread * ndtri(mass[1:-1])
     graded = graded[(low < graded) & (graded < high)]
