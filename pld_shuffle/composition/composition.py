@@ -37,7 +37,7 @@ from .pld import formed, log_finite
 from .reading import SMALLEST_DELTA, Array, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
 
 MOST_TILTS = 4  # at which attacks are compared
-ROUGH = 0.1  # rtol that shows which order of the neighbouring datasets is the larger one
+ROUGH = 0.1  # rtol that shows which order of the neighbouring datasets, or which proven pair, is out of the question
 FAR_ABOVE = 0.1  # estimates, relative for epsilon, from which on a proven pair is not composed beside the least
 NEAR = 1e4  # ratio of deltas up to which one choice among several pairs serves all
 
@@ -191,17 +191,23 @@ class Composition:
     def _chosen(self, asked: Array, epsilons: bool) -> Array:
         """The best answers of the compositions that `_choices` names for the first and the last question.
 
-        The least of proven pairs, the largest of attacks.
+        The least of proven pairs, the largest of attacks. Proven pairs are known roughly first, which shows which of
+        them cannot be the least.
         """
         proved = any(isinstance(pair, Several) for pair, _ in self._given)
-        parts = []
+        choices: list[Ledger] = []
         ends = float(asked.min()), float(asked.max())
         near = epsilons and ends[1] <= NEAR * ends[0]
         for value in ends[:1] if near else dict.fromkeys(ends):
-            for choice in self._choices(Several if proved else Attacks, value, epsilons):
-                if (part := self._part(choice)) not in parts:
-                    parts.append(part)
-        found = [heard(part, asked, epsilons) for part in parts]
+            choices += [c for c in self._choices(Several if proved else Attacks, value, epsilons) if c not in choices]
+        found: list[tuple[Bounds, list[warnings.WarningMessage]]] = []
+        if proved and len(choices) > 1 and self.rounds > 1:
+            rough = [heard(self._part(choice, ROUGH), asked, epsilons)[0] for choice in choices]
+            first = int(np.argmin([np.sum(bounds.upper) for bounds in rough]))
+            found.append(heard(self._part(choices[first]), asked, epsilons))
+            least = found[0][0].upper
+            choices = [choices[k] for k, b in enumerate(rough) if k != first and np.any(b.lower <= least)]
+        found += [heard(self._part(choice), asked, epsilons) for choice in choices]
         if not proved:  # of attacks the lower ends count; how far their upper ends are promises nothing
             found = [
                 (bounds, [one for one in caught if one.category is not AccuracyWarning]) for bounds, caught in found
