@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -52,6 +52,8 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Ledger = Sequence[tuple[Pair, int]]
 
+REFORMED = 3  # times that atoms are formed, for a better saddle point
+FEW_ATOMS = 2_000  # only so small laws are formed again: a larger c asks for far finer ones
 LARGEST_RATE = 1e9
 LARGEST_ANGLE = 6e6  # that `contour_kernels.turns` reduces exactly
 RETURNED = 4  # nodes at a time where products have come back above the floor: speed
@@ -408,10 +410,15 @@ class Contour(Reading):
         noise = [noise_of(pair) for pair, _ in ledger]
         square = next((found for found in noise if found is not None), Bounds(0.0, 0.0))
         rest = [item for item, found in zip(ledger, noise, strict=True) if found is None]
-        resolutions = plan.resolutions([item for item in rest if laplace_of(item[0]) is None])
-        below, above = zip(*(Rounds.of(pair, count, resolutions) for pair, count in rest), strict=True)
-        del resolutions  # large
-        c = _saddle(above, square.upper, question, plan.rate)
+        c = plan.rate
+        for _ in range(REFORMED):
+            resolutions = plan.resolutions([item for item in rest if laplace_of(item[0]) is None])
+            below, above = zip(*(Rounds.of(pair, count, resolutions) for pair, count in rest), strict=True)
+            del resolutions  # large
+            before, c = c, _saddle(above, square.upper, question, c)
+            if 0.6 * c < before < 1.6 * c or any(law.size > FEW_ATOMS for law in above):
+                break
+            plan = replace(plan, tilt=c)
         lower = Integral.planned(below, plan, c, square.lower)
         upper = Integral.planned(above, plan, c, square.upper)
         return cls(lower, upper, [pair for pair, _ in rest])
