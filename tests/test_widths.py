@@ -259,6 +259,7 @@ ROWS: list[Any] = [
     Row([(PoissonGaussian(0.963, 0.0206), 536_000), (Subsampled(clones(1.9, 20_800), rate=0.0542), 28)], 4.59e-90),
     one(weak(100, 129_000_000, 0.0718), 1640, delta=2.98e-90),
     Row([(ShuffledRR(100, 553_000_000_000, eps0=7.85), 1020), (clones(18.0, 6), 108)], 9.76e-92),
+    Row([(ShuffledRR(4, 3_160_000_000, eps0=0.0321), 1), (clones(2.12, 27), 8)], 2.16e-55),
     Row([(weak(100, 87_200_000, 0.506), 32), (weak(2, 32, 1.81), 14)], 6.76e-89),
     Row([(Gaussian(sigma=0.375), 16_000), (PoissonGaussian(0.358, 0.266), 1960)], 9.91e-27),
     Row([(Gaussian(sigma=0.02), 1), (DiscretePair(*np.log([[0.75, 0.25], [0.25, 0.75]]), symmetric=False), 1)],
