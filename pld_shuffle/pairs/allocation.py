@@ -28,15 +28,12 @@ from .discrete import OrderedPair
 from .pair import Atoms, Cohort, Pair, Resolution
 from .profile import ProfilePair, ProfilePoints
 from .ratio_sums import EVERYWHERE, RatioLaw, Wanted, ratio_sum
-from .replaced import each_summed
+from .replaced import FARTHEST, LEGENDRE, WIDEST, each_summed
 from .slots import SlotLaw, SlotPair
 
 Array = NDArray[np.float64]
 
 ROUNDED = 1e-13  # mass that is told from rounding
-FARTHEST = 36.0  # deviations from any of the three points; beyond, masses underflow
-LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
-WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 # Deviations around the points with narrow cells, as a rule and of many steps of replacement; widest over narrowest.
 CENTRAL, MIDDLE, LONGEST = ((4.0, 7.5), (2.5, 4.0), 6.0)
 # rtol of values that make do with few cells, or with a sum for both orders; and of many values that want more.

@@ -33,7 +33,9 @@ FAINT = 1e-7  # what the lowest values of all steps may change, relative: they a
 TOGETHER, REACH = 16, 0.6  # s that are asked together at most; deviations between them, over the root of the steps
 LOOKED = 400  # cells of the law that knots are chosen with
 CLOSE = 0.01  # deviations from a sum of 0 where octaves begin
-FARTHEST, WIDEST, LEGENDRE = 36.0, 2.0, 8  # as in `allocation`
+FARTHEST = 36.0  # deviations from any of the three points; beyond, masses underflow
+LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
+WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 LEAST, SMALLEST = 1e-290, 1e-280  # of what logarithms are taken of, and W-mass of a cell that is kept from below
 UNDERFLOW = 1e-305  # times the largest ratio: more than all that underflows
 
