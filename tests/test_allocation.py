@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -364,6 +365,15 @@ def test_an_error_of_masses_with_a_known_total_is_a_move_of_values() -> None:
         known = law.settled(1.0, error)
         low, high = (known.profile(side, 0.0, backward) for side in Side)
         assert low <= 0.5 <= high and known.error < 1e-14
+        # And so has a sum of forty, whose errors are booked once if each of them has a total that is known.
+        several = replace(known, whole=True)
+        for side, s in itertools.product(Side, (1.0, 1.1)):
+            found = ratio_sum(several, several, side, 40, 2_000, Wanted(40.0))
+            away = [max((s - x / 20) if backward else (x / 20 - s), 0.0) for x in range(41)]
+            exact = float(binom.pmf(np.arange(41), 40, 0.5) @ away)
+            end = found.profile(side, (1.0 / s if backward else s) - 1.0, backward) * (s if backward else 1.0)
+            assert (end >= exact) if side is Side.UPPER else (end <= exact)
+            assert found.error < 1e-12 and abs(end - exact) < 30.0 * error
 
 
 def test_a_known_total_books_what_errors_of_masses_can_do() -> None:

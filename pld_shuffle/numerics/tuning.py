@@ -40,7 +40,7 @@ SUMMED_STEPS = (20, 1.0, 5.0, 200.0)
 # Knots of such a sum: for many values of one round, over the root of the number of doublings; at most; of a law at
 # least, and times scale over the distance of points that is asked for: width against speed.
 RATIO_KNOTS = (500.0, 5_400, 300, 36.0)
-SUM_RTOL = (22.0, 9.0)  # times what a profile may err by, may one such value, or one of replacement: width, speed
+SUM_RTOL = (18.0, 9.0)  # times what a profile may err by, may one such value, or one of replacement: width, speed
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 # Relative width of sizes that are taken as one: of cohorts, among which pairs and attacks are compared once, of scales
 # and largest losses, which are sketched once: speed.

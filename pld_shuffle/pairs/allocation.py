@@ -373,7 +373,7 @@ def _one_step(steps: Steps, top: int, side: Side, tail: float, cell: float) -> R
     masses, error = steps.masses(side, tail, cell)
     law = RatioLaw.of(masses, top, error)
     if isinstance(steps, GaussianSteps):
-        law = (law.lifted() if side is Side.UPPER else law).settled(1.0, law.error)
+        law = replace((law.lifted() if side is Side.UPPER else law).settled(1.0, law.error), whole=True)
     return law
 
 

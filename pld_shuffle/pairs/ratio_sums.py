@@ -51,6 +51,7 @@ class RatioLaw:
     value, mass : ascending, and under Q. infinite : what the mean has at infinity, of `steps` in all. A law of products
     has steps = 0, values S/k themselves, none below 0, and a drift relative to them; lost : by how much the mean
     of an upper law is too large at most, of `steps` in all, and Q-mass that factors leave out: what a put may lack.
+    whole : whether the masses of the law that this one stands for add up to 1 exactly.
     parts : of a law that is only asked for its profile, whose sum or product it is; value and mass are theirs, then.
     """
 
@@ -61,6 +62,7 @@ class RatioLaw:
     error: float
     drift: float
     lost: float = 0.0
+    whole: bool = False
     parts: tuple[RatioLaw, RatioLaw] | None = None
 
     @property
@@ -104,8 +106,8 @@ class RatioLaw:
         lost = float(self.mass[0] * (value[0] + self.steps)) * (1.0 + 1e-6)
         return replace(self, value=value, mass=mass, lost=self.lost + lost)
 
-    def settled(self, whole: float, doubt: float) -> RatioLaw:
-        """With a total that is known, `doubt` of the masses' errors is a move of values instead, and does not add up.
+    def settled(self, mass: float, doubt: float) -> RatioLaw:
+        """With a total mass that is known, `doubt` of its error is a move of values instead, and does not add up.
 
         Lemma 5 of docs/shuffled_batches.md.
         """
@@ -114,8 +116,8 @@ class RatioLaw:
         known = total(self.mass)
         far += 2.0 * float(self.mass @ away) / known / self.steps
         drift = self.drift + 2.02 * doubt * far
-        mass = self.mass * (whole / known)
-        return replace(self, mass=mass, error=max(0.0, self.error - doubt) + 8.0 * ROUNDOFF, drift=drift)
+        scaled = self.mass * (mass / known)
+        return replace(self, mass=scaled, error=max(0.0, self.error - doubt) + 8.0 * ROUNDOFF, drift=drift)
 
     def beside(self, other: RatioLaw, times: bool = False) -> RatioLaw:
         """The law of the sum, or of the product, of which only the profile is known."""
@@ -123,7 +125,8 @@ class RatioLaw:
         both = self.infinite * other.infinite if times else 0.0
         return RatioLaw(
             self.steps + other.steps, self.value, self.mass, self.infinite + other.infinite - both,
-            (self.error + other.error) * (1.0 + 1e-6), drift + 4.0 * ROUNDOFF, self.lost + other.lost, (self, other),
+            (self.error + other.error) * (1.0 + 1e-6), drift + 4.0 * ROUNDOFF, self.lost + other.lost,
+            self.whole and other.whole, (self, other),
         )  # fmt: skip
 
     def plus(self, other: RatioLaw, knots: Array, side: Side, times: bool = False) -> RatioLaw:
@@ -215,7 +218,7 @@ class RatioLaw:
         return Atoms(mass, loss, infinite, loss_error=error, separate=True)
 
 
-NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
+NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0, whole=True)
 
 
 @kernel("1 1 1 1 b b i 1 o1 o1 o1", lambda x, p, y, *rest: 4e-7 * x.size * y.size, error_model="numpy")
@@ -536,7 +539,7 @@ def ratio_sum(
     knots = chosen_knots(guide, operations, number, wanted)
     if law.value.size > knots[0].size and wanted.one is not None:
         given, law = law, law.plus(NOTHING, knots[0], side)
-        law = law.settled(total(given.mass), law.error - given.error)
+        law = law.settled(*((1.0, law.error) if law.whole else (total(given.mass), law.error - given.error)))
     known = [law]
     factors: dict[int, RatioLaw] = {}
     for k, (left, right, times) in enumerate(operations, 1):
@@ -550,6 +553,7 @@ def ratio_sum(
         own = _distinct(one, other, max(FEWEST, 4 * places.size), times)
         law = one.plus(other, places if own is None else own, side, times)
         if 0 < law.steps <= FEW:
-            law = law.settled(total(one.mass) * total(other.mass), law.error - one.error - other.error)
+            before = total(one.mass) * total(other.mass), law.error - one.error - other.error
+            law = law.settled(*((1.0, law.error) if law.whole else before))
         known.append(law)
     return law
