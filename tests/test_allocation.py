@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import random
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ from scipy.stats import binom
 
 from pld_shuffle import (
     Accountant,
+    AccuracyWarning,
     DiscretePair,
     Gaussian,
     Laplace,
@@ -164,6 +166,12 @@ def test_special_cases_of_steps() -> None:
         found = Accountant().compose(two, epochs).epsilon_bounds(1e-5)
         blocks = Accountant().compose(RandomAllocation(Gaussian(sigma=2.0), 10_000), 2 * epochs).get_epsilon(1e-5)
         assert 0.0 < found.lower < found.upper == blocks
+    for sigma, steps, epochs, hidden in ((0.1, 100, 3, False), (0.2, 10, 3, True)):
+        known = Accountant().compose(Gaussian(sigma=sigma), epochs).get_epsilon(1e-6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)
+            found = Accountant().compose(RandomAllocation(Gaussian(sigma=sigma), steps), epochs).epsilon_bounds(1e-6)
+        assert found.upper <= (0.95 if hidden else 1.0 + 1e-12) * known
 
 
 @pytest.mark.parametrize("epochs", [1, 2])

@@ -233,7 +233,8 @@ class Composition:
                     kept = np.argsort(answers)[-max(1, len(parts) // self.rounds) :]
                 else:
                     least = float(answers.min())
-                    kept = np.flatnonzero(answers <= least + FAR_ABOVE * (least if epsilons else 1.0))
+                    near = answers <= least + FAR_ABOVE * (least if epsilons else 1.0)
+                    kept = np.flatnonzero(near | (answers == math.inf))  # a coarse law may reveal too much
                 parts = tuple(parts[k] for k in kept)
             chosen: list[dict[Pair, Pair]] = [{several[0]: part} for part in (*strategies, *parts)]
         else:

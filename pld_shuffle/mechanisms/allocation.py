@@ -26,7 +26,7 @@ from ..pairs.batches import BatchesAttack, BatchesBound
 from ..pairs.discrete import NOTHING, OrderedPair
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Attacks, Pair
-from ..pairs.profile import BothOrders, ProfilePair
+from ..pairs.profile import BothOrders, ProfilePair, Several
 from ..pairs.selected_steps import selected_steps
 from .base import ZERO_OUT, Mechanism, ZeroOut, as_mechanism
 from .central import Gaussian, Laplace
@@ -37,6 +37,7 @@ MOST_STEPS = 10**10
 BLOCKS_RTOL = 2e-3  # of the delta of several blocks
 MOST_FOLLOWED = 32  # selected steps of which attacks see more than a sum
 LEAST_SIGMA = 0.1  # of the noise over the sensitivity: with less, masses underflow
+PLAIN_SIGMA = 0.25  # below it sums of small likelihood ratios are rounded, and known steps may be the tighter bound
 NEIGHBOURS = {
     ZERO_OUT: "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)",
     "replace-one": "one user's contribution is replaced by another one, both of norm at most the sensitivity",
@@ -121,8 +122,18 @@ class RandomAllocation(Mechanism):
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
-        if self.steps == self.selected and isinstance(self.mechanism, Gaussian):
-            return _noise(self.mechanism, self._distance, self.selected, self.selected)
+        kind = self.mechanism
+        if isinstance(kind, Gaussian):
+            known = _noise(kind, self._distance, self.selected, self.selected)
+            if not self.hidden:
+                return known
+            if kind.sigma / kind.sensitivity < PLAIN_SIGMA:
+                return Several((self._hidden_pair, known))
+        return self._hidden_pair
+
+    @cached_property
+    def _hidden_pair(self) -> Pair:
+        """That of hidden steps, or of blocks of them."""
         if self.mechanism.pair.scale == 0.0:  # steps that tell nothing
             return self.mechanism.pair
         one: ProfilePair = self._block
@@ -137,7 +148,7 @@ class RandomAllocation(Mechanism):
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
         if self.selected == 1 or isinstance(self.pair, GaussianPair):
-            return self.pair
+            return self.pair if isinstance(self.pair, GaussianPair) else self._hidden_pair
         found: list[Pair] = []
         if self.selected <= MOST_FOLLOWED:
             orders = [order for order in (self._block, self._block.reverse) if order is not None]
