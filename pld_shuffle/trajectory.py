@@ -22,7 +22,7 @@ from .composition.moments import MomentFunction, Moments, Rounds, TooExpensive, 
 from .composition.plan import Plan, Sketch
 from .composition.pld import formed
 from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, shared_lattice
-from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
+from .composition.reading import FARTHEST, nearest_epsilons
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
 from .numerics.sides import Bounds, Side
@@ -217,9 +217,9 @@ class _Run:
         """The ends of products, one for each of `rows`; nan where there is none."""
         delta, start, stride = np.full(len(rows), self._delta), np.maximum(products.centre, 0.0), 1.0 / products.c
         if self._side is Side.UPPER:
-            return proven_epsilons(products.uppers, delta, start, stride, FARTHEST)
+            return nearest_epsilons(self._side, products.uppers, delta, start, stride, FARTHEST)
         start = np.minimum([near.get(row, value) for row, value in zip(rows, start, strict=True)], FARTHEST)
-        found = excluded_epsilons(products.lowers, delta, start, stride, FARTHEST)
+        found = nearest_epsilons(self._side, products.lowers, delta, start, stride, FARTHEST)
         found = np.where(np.isnan(found), 0.0, found)
         return np.where(products.lost.lower > self._delta, math.inf, found)
 

@@ -75,7 +75,7 @@ def test_a_short_answer_neither_compiles_nor_loads_numba(package: Path, tmp_path
 
 
 #: What the answer asks for.
-USED = {"coin_cells", "exponential_sums", "merge_upwards"}
+USED = {"coin_cells", "merge_upwards"}
 
 
 def hollow(path: Path) -> None:

@@ -426,9 +426,3 @@ class Contour(Reading):
     def laws(self, side: Side) -> dict[Pair, MomentFunction]:
         """The laws of single rounds on a side."""
         return dict(zip(self._pairs, (self._upper if side is Side.UPPER else self._lower).laws, strict=True))
-
-    def lowers(self, eps: Array) -> Array:
-        return np.minimum(self._lower.lowers(eps), 1.0)
-
-    def uppers(self, eps: Array) -> Array:
-        return np.minimum(self._upper.uppers(eps), 1.0)

@@ -106,6 +106,7 @@ class ComposedPair(ProfilePair):
     """All rounds of a curve as one pair. Ledgers compose the rounds themselves."""
 
     curve: Curve
+    most_points = MOST_POINTS
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         return self.curve.pair.repeated(count * self.curve.rounds)
@@ -125,10 +126,6 @@ class ComposedPair(ProfilePair):
         return self.curve.scale
 
     @property
-    def most_points(self) -> int:
-        return MOST_POINTS
-
-    @property
     def infinity_mass(self) -> float:
         return self.curve.infinity_mass
 
@@ -142,6 +139,7 @@ class HiddenSupremum(UpperPair):
 
     ahead: Curve
     rate: float
+    most_points = MOST_POINTS
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         asked = np.minimum(expm1_eps / self.rate * _DOWN, 1e300)
@@ -154,7 +152,3 @@ class HiddenSupremum(UpperPair):
     @property
     def scale(self) -> float:
         return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[1]
-
-    @property
-    def most_points(self) -> int:
-        return MOST_POINTS

@@ -25,7 +25,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics import kernels
 from ..numerics.lattice import aligned, fast_length
 from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Bounds, Side
@@ -231,15 +230,18 @@ class _Tilted:
 
     def moments(self, rates: Array) -> Array:
         """Bounds on log E exp(+-rate X), shape (2, rates)."""
-        sums = np.empty((2, rates.size))
-        lattice = rates * self.step
-        kernels.exponential_sums(self.mass, lattice, sums)
-        shift = (self.mass.size // 2 + self.first) * lattice
-        with np.errstate(invalid="ignore"):
-            logs = np.log(sums[::-1]) + np.stack((shift, -shift))
-        logs += 1e-13 * (1.0 + np.abs(shift)) + 4e-16 * self.mass.size
+        lattice, size = rates * self.step, self.mass.size
+        # Exponentials for blocks of points times those inside of a block: their products are right to 700 u.
+        block, shift = math.isqrt(size) + 1, (size // 2 + self.first) * lattice
+        before, inside = np.outer(lattice, block * np.arange(block) - size // 2), np.outer(lattice, np.arange(block))
+        rows = np.append(self.mass, np.zeros(block * block - size)).reshape(block, block).T
+        with np.errstate(all="ignore"):
+            sums = [np.sum(np.exp(s * before) * (np.exp(s * inside) @ rows), axis=1) for s in (1.0, -1.0)]
+            logs = np.log(sums) + np.stack((shift, -shift))
+        logs[:, lattice * (size + 1.0) > 1200.0] = math.inf
+        logs += 1e-13 * (1.0 + np.abs(shift)) + 4e-16 * size
         for sign, rate in zip(*np.nonzero(~np.isfinite(logs)), strict=True):  # the sums overflow
-            index = (self.first + np.arange(self.mass.size)) * (1.0 - 2.0 * sign)
+            index = (self.first + np.arange(size)) * (1.0 - 2.0 * sign)
             with np.errstate(divide="ignore"):
                 exponent = np.log(self.mass) + lattice[rate] * index
             peak = float(exponent.max())
@@ -392,12 +394,6 @@ class LatticeReading(Reading):
             integral = LatticeIntegral(laws, counts, plan)
             sides.append(LatticeProducts(integral, (counts @ np.stack(integral.rows))[None, :]))
         return cls(sides[0], sides[1], integral.c)
-
-    def lowers(self, eps: Array) -> Array:
-        return self._lower.lowers(eps)
-
-    def uppers(self, eps: Array) -> Array:
-        return self._upper.uppers(eps)
 
 
 class DirectReading(Reading):

@@ -8,15 +8,15 @@ most delta, a lower end one where the lower bound is larger.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.search import crossing
-from ..numerics.sides import Bounds
+from ..numerics.sides import Bounds, Side
 from ..pairs.gaussian import gaussian_delta, root
 
 Array = NDArray[np.float64]
@@ -30,20 +30,22 @@ MOST_STRIDES = 200
 FARTHEST = 1e15  # no larger epsilon is searched for
 
 
-class Reading(ABC):
+class Reading:
     """Certified bounds on delta at any finite epsilon, good near `centre`; and on the mass at infinity."""
 
     infinity: Bounds = Bounds(0.0, 0.0)
     centre: float = 0.0
     stride: float = 1.0  # about how far apart epsilons are whose deltas differ by a small factor
+    _lower: Any  # what is asked for lower bounds, and for upper ones
+    _upper: Any
 
-    @abstractmethod
     def lowers(self, eps: Array) -> Array:
         """Lower bounds at many finite eps, shape (questions,)."""
+        return np.asarray(np.minimum(self._lower.lowers(eps), 1.0))
 
-    @abstractmethod
     def uppers(self, eps: Array) -> Array:
         """Upper bounds at many finite eps, shape (questions,)."""
+        return np.asarray(np.minimum(self._upper.uppers(eps), 1.0))
 
     def width(self, eps: Array) -> Array:
         """upper / lower - 1."""
@@ -101,11 +103,11 @@ def read_epsilons(reading: Reading, delta: Array, max_loss: float) -> Ends:
     """Bounds on the smallest epsilon for every delta in (0, 1), and widths of delta there."""
     top = min(max_loss, FARTHEST)
     start = np.full(delta.size, min(max(reading.centre, 0.0), top))
-    proven = proven_epsilons(reading.uppers, delta, start, reading.stride, top)
+    proven = nearest_epsilons(Side.UPPER, reading.uppers, delta, start, reading.stride, top)
     # Beyond the largest losses delta is 0, whatever is read there.
     upper = np.where(np.isnan(proven), max_loss, proven)
     # Far from the tilted mean the certificate eats the lower bound, so that search starts at the upper end.
-    excluded = excluded_epsilons(reading.lowers, delta, np.minimum(upper, top), reading.stride, top)
+    excluded = nearest_epsilons(Side.LOWER, reading.lowers, delta, np.minimum(upper, top), reading.stride, top)
     lower = np.where(np.isnan(excluded), 0.0, excluded)
     never = reading.infinity.lower > delta
     lower, upper = np.where(never, math.inf, lower), np.where(never, math.inf, upper)
@@ -116,34 +118,25 @@ def read_epsilons(reading: Reading, delta: Array, max_loss: float) -> Ends:
     return lower, upper, np.where(never | (upper <= lower * (1.0 + EPSILON_WIDTH)), 0.0, width)
 
 
-def proven_epsilons(uppers: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float) -> Array:
-    """The least epsilon found with uppers(epsilon) <= delta, one for each delta; nan if there is none up to `top`."""
-    aim = np.log(delta)
+def nearest_epsilons(
+    side: Side, bound: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float
+) -> Array:
+    """The least epsilon found whose upper bound is at most delta, or the largest whose lower one is above; else nan.
+
+    bound : on delta on that side, at epsilons. One for each delta, up to `top`. stride : about how far the logarithm of
+    delta moves by 1. From `start` a step as long as that says, and a little longer; steps double until both kinds of
+    points are found.
+    """
+    upper, aim = side is Side.UPPER, np.log(delta)
 
     def excess(eps: Array) -> Array:
-        upper = uppers(eps)
-        return _signed(_logs(upper) - aim, upper <= delta)
+        """A difference of logarithms, at most 0 exactly where the comparison of the numbers themselves holds."""
+        found = bound(eps)
+        held, gap = found <= delta, np.log(np.clip(found, 1e-300, 1e300)) - aim
+        if not upper:
+            held, gap = found > delta, -gap
+        return np.asarray(np.where(held, np.minimum(gap, 0.0), np.maximum(gap, 1e-300)))
 
-    return _search(excess, start, stride, top, 1.0)
-
-
-def excluded_epsilons(lowers: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float) -> Array:
-    """The largest epsilon found with lowers(epsilon) > delta, one for each delta; nan if there is none."""
-    aim = np.log(delta)
-
-    def shortfall(eps: Array) -> Array:
-        lower = lowers(eps)
-        return _signed(aim - _logs(lower), lower > delta)
-
-    return _search(shortfall, start, stride, top, -1.0)
-
-
-def _search(excess: Callable[[Array], Array], start: Array, stride: float, top: float, sign: float) -> Array:
-    """The point where `excess` is at most 0 next to points where it is not; nan if there is none.
-
-    stride : about how far the excess moves by 1. sign : 1 if it falls with epsilon, -1 if it rises. From `start` a step
-    as long as the excess says, and a little longer; steps double until both kinds of points are found.
-    """
     right, wrong, under, over = np.full((4, start.size), math.nan)
     point, reach = np.where(np.isnan(start), 0.0, start), np.zeros(start.size)
     for _ in range(MOST_STRIDES):
@@ -155,7 +148,7 @@ def _search(excess: Callable[[Array], Array], start: Array, stride: float, top: 
         wrong, over = np.where(bad, point, wrong), np.where(bad, found, over)
         open_ended = np.isnan(right) | np.isnan(wrong)
         # At an end of the range nothing more can be asked.
-        left = held == (sign > 0.0)
+        left = held == upper
         ended = np.where(left, point <= 0.0, point >= top)
         if np.all(~open_ended | ended):
             break
@@ -171,16 +164,6 @@ def _search(excess: Callable[[Array], Array], start: Array, stride: float, top: 
         )
         right = np.where(both, crossing(excess, *ends, close=CLOSE), right)
     return right
-
-
-def _signed(excess: Array, held: NDArray[np.bool_]) -> Array:
-    """A difference of logarithms, at most 0 exactly where the comparison of the numbers themselves held."""
-    return np.where(held, np.minimum(excess, 0.0), np.maximum(excess, 1e-300))
-
-
-def _logs(delta: Array) -> Array:
-    """log delta, finite also where it is 0 or infinite."""
-    return np.log(np.clip(delta, 1e-300, 1e300))
 
 
 def ratio(lower: Array, upper: Array) -> Array:

@@ -304,6 +304,7 @@ class ZeroOut(OfMechanism):
     """
 
     unsampled = "take the sample inside of ZeroOut"
+    relation = ZERO_OUT
 
     mechanism: Mechanism
 
@@ -320,10 +321,6 @@ class ZeroOut(OfMechanism):
             return self.pair.pairs[0]
         known = self.mechanism.attack_pair
         return self.pair if known is self.mechanism.pair else known
-
-    @property
-    def relation(self) -> str:
-        return ZERO_OUT
 
     @property
     def hidden(self) -> bool:

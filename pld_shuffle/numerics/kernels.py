@@ -72,36 +72,6 @@ def merge_upwards(mass, cell, offset, step, max_gap, out):
             out[target] += merged
 
 
-@kernel("1 1 o2", lambda mass, rates, out: 5e-7 * mass.size * rates.size)
-def exponential_sums(mass, rates, out):
-    """out[0, j] = sum_i mass[i] exp(-rates[j] (i - middle)) and out[1, j] with plus, middle = mass.size // 2.
-
-    Horner's rule from both ends: all terms nonnegative, relative rounding error at most 2 u mass.size + 2 u.
-    Infinite where a term might overflow.
-    """
-    size = mass.shape[0]
-    middle = size // 2
-    for j in range(rates.shape[0]):
-        if 0.5 * rates[j] * (size + 1.0) > 600.0:
-            out[0, j] = math.inf
-            out[1, j] = math.inf
-            continue
-        up = math.exp(rates[j])
-        down = math.exp(-rates[j])
-        high_up = 0.0
-        high_down = 0.0
-        for i in range(size - 1, middle, -1):
-            high_up = (high_up + mass[i]) * up
-            high_down = (high_down + mass[i]) * down
-        low_up = 0.0
-        low_down = 0.0
-        for i in range(middle):
-            low_up = (low_up + mass[i]) * down
-            low_down = (low_down + mass[i]) * up
-        out[0, j] = low_down + mass[middle] + high_down
-        out[1, j] = low_up + mass[middle] + high_up
-
-
 @kernel("1 1 o1", lambda mass, *rest: 1e-6 * mass.size)
 def hockey_at_atoms(mass, gap, out):
     """out[j] = sum over i > j of mass[i] (1 - exp(-(gap[j] + ... + gap[i-1]))), gaps nonnegative.

@@ -528,6 +528,7 @@ class BitAttackPair(Pair):
     rate: float = 1.0
     all_hold_one: bool = False
     eps0: float | None = None  # the largest loss itself, where it is known exactly
+    symmetric = False
 
     @property
     def max_loss(self) -> Bounds:
@@ -538,10 +539,6 @@ class BitAttackPair(Pair):
     @property
     def scale(self) -> float:
         return rough_scale(self.n, self.shares, self.bits, self.rate)
-
-    @property
-    def symmetric(self) -> bool:
-        return False
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         truncated_mass = min(max(resolution.truncated_mass, 1e-250), 0.01)

@@ -611,6 +611,7 @@ class MixedCoins(CoinMixture):
     classes: tuple[LabelClass, ...] = ()
     coin: float = 1.0
     neutral: float = 0.0
+    as_profile = None
 
     @classmethod
     def of(
@@ -629,10 +630,6 @@ class MixedCoins(CoinMixture):
 
     def sampled(self, cohort: Cohort) -> Pair:
         raise TypeError(f"no pair is known for a hidden cohort of users of several classes, got {self!r}")
-
-    @property
-    def as_profile(self) -> None:
-        return None
 
     def slot_law(self) -> SlotLaw:
         raise TypeError(f"users of several classes have no one law, got {self!r}")

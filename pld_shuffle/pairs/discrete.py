@@ -124,6 +124,7 @@ class OrderedPair(Pair):
     losses: Losses
     truncated_mass: float = 0.0
     mass_error: float = 0.0
+    symmetric = False
 
     @property
     def max_loss(self) -> Bounds:
@@ -132,10 +133,6 @@ class OrderedPair(Pair):
     @property
     def scale(self) -> float:
         return _scale([self.losses])
-
-    @property
-    def symmetric(self) -> bool:
-        return False
 
     def profile(self, expm1_eps: Array, rtol: float = 0.0, truncated_mass: float = 0.0) -> Bounds:
         """Bounds at growths; as exact as masses are known, whatever is asked for."""

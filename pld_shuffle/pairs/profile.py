@@ -540,6 +540,8 @@ class HiddenOrder(ProfilePair):
 class AmplifiedPair(HiddenOrder):
     """The general amplification of a symmetric pair: one order on a hidden sample, and its mirror image."""
 
+    reverse = None
+
     @property
     def infinity_mass(self) -> float:
         return self.rate * self.ahead.infinity_mass * (1.0 - 4e-16)
@@ -553,10 +555,6 @@ class AmplifiedPair(HiddenOrder):
     @property
     def pointwise(self) -> bool:
         return self.ahead.pointwise
-
-    @property
-    def reverse(self) -> None:
-        return None
 
     def log_tail(self, expm1_eps: Array) -> Array | None:
         tail = self.ahead.log_tail(expm1_eps / self.rate * (1.0 - 4e-16))
@@ -574,6 +572,7 @@ class UpperPair(ProfilePair):
     def most_points(self) -> int:
         return SLOT_POINTS
 
+    encloses = False  # another resolution is another polygon
     #: Whether points have equal distances, for profiles that are cheap and losses that are skewed.
     even: ClassVar[bool] = False
 
@@ -595,11 +594,6 @@ class UpperPair(ProfilePair):
         if found.expm1_eps.size > self.most_points:
             self.__dict__["_kept"] = place, missed, found
         return found
-
-    @property
-    def encloses(self) -> bool:
-        """No: another resolution is another polygon."""
-        return False
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self.even and resolution.point_width > 0.0:

@@ -42,6 +42,7 @@ class _OfTwoCounts(ProfilePair):
 
     n: int
     shares: BitShares
+    most_points = MOST_POINTS
 
     @property
     def max_loss(self) -> Bounds:
@@ -52,10 +53,6 @@ class _OfTwoCounts(ProfilePair):
     @property
     def scale(self) -> float:
         return min(math.sqrt(2.0) * rough_scale(self.n, self.shares, 1, 1.0), float(self.max_loss.upper))
-
-    @property
-    def most_points(self) -> int:
-        return MOST_POINTS
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class PrivateHistogram(Bins, LinearHistogram, OneMessage):
     """
 
     @property
-    def _values(self) -> int:
+    def _values(self) -> int:  # type: ignore[override]
         return self.k
 
     @property
@@ -320,16 +320,12 @@ class BallsIntoBins(Bins, LinearHistogram, OneMechanism):
     dummies: float
 
     _parameter = "dummies"
+    _random = 0.0  # gamma
     CHECKS: ClassVar = {"dummies": positive_float}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.mechanism
-
-    @property
-    def _random(self) -> float:
-        """gamma."""
-        return 0.0
 
     def _search(self, budget: Budget) -> Range:
         guess = 2.0 * self.k * budget.rounds * -math.log(budget.delta) / budget.epsilon**2
@@ -377,7 +373,7 @@ class MixDUMP(BallsIntoBins):
     CHECKS: ClassVar = {"gamma": open_unit}
 
     @property
-    def _random(self) -> float:
+    def _random(self) -> float:  # type: ignore[override]
         return self.gamma
 
 

@@ -245,16 +245,8 @@ class GammaNoise(Protocol):
 
     gamma: float
 
-    _parameter = "gamma"
+    _parameter, _values, _messages = "gamma", 2, 1
     CHECKS: ClassVar = {"gamma": open_unit}
-
-    @property
-    def _values(self) -> int:
-        return 2
-
-    @property
-    def _messages(self) -> int:
-        return 1
 
     @property
     def randomizer(self) -> KRandomizedResponse:

@@ -87,7 +87,7 @@ class RealSum(OneMessage):
         return best
 
     @property
-    def _values(self) -> int:
+    def _values(self) -> int:  # type: ignore[override]
         return self.k + 1
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
@@ -127,7 +127,7 @@ class UnarySum(GammaNoise):
     analyze = GammaNoise._sum
 
     @property
-    def _messages(self) -> int:
+    def _messages(self) -> int:  # type: ignore[override]
         return self.bits
 
     @classmethod

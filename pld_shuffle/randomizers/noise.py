@@ -120,12 +120,8 @@ class Gaussian(Noise):
 
     sigma: float
 
+    eps0 = math.inf
     CHECKS: ClassVar = {"sigma": positive_float}
-
-    @property
-    def eps0(self) -> float:
-        """inf: the likelihood ratio is unbounded."""
-        return math.inf
 
     @property
     def unhidden(self) -> str | None:  # type: ignore[override]
