@@ -273,35 +273,34 @@ def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
 
 def _of_sums(asked: SummedNoise, s: _Setting) -> Iterator[tuple[str, str, str, Callable[[], tuple[float, str]]]]:
     """The bounds for noise of clients that is in the sum; wrapping around is post-processing, and changes none."""
-    share, moved = asked.share, asked.sensitivity
-    number = asked.clients - asked.dropouts - asked.colluding
+    share: Any = asked.share
+    moved, number = asked.sensitivity, asked.clients - asked.dropouts - asked.colluding
+
+    def require(kind: type[Share], noise: str) -> None:
+        if not isinstance(share, kind):
+            raise bounds.OutOfRange(f"it is for {noise} noise only")
 
     def coins(delta: float) -> float:
-        if not isinstance(share, Binomial):
-            raise bounds.OutOfRange("it is for binomial noise only")
+        require(Binomial, "binomial")
         return bounds.cpsgd_epsilon(shares=number, trials=share.trials, p=share.p, sensitivity=moved, delta=delta)
 
-    def by_order(kind: type[Share], noise: str, divergence: Callable[[int], float]) -> tuple[float, str]:
-        if not isinstance(share, kind):
-            raise bounds.OutOfRange(f"it is for {noise} only")
+    def skellam(order: int) -> float:
+        require(Skellam, "Skellam")
+        return bounds.skellam_rdp(order=order, variance=number * share.variance, sensitivity=moved)
+
+    def gaussian(order: int) -> float:
+        require(DiscreteGaussian, "discrete Gaussian")
+        return bounds.discrete_gaussian_rdp(order=order, shares=number, sigma=share.sigma, sensitivity=moved)
+
+    def by_order(divergence: Callable[[int], float]) -> tuple[float, str]:
         orders = [*range(2, 128), *(2**i for i in range(7, 24))]
         spent = [s.rounds * divergence(order) for order in orders]
         found = bounds.rdp_to_epsilon(orders=orders, rdp=spent, delta=s.delta)
         return found.epsilon, f"order {found.order:.4g}"
 
-    def skellam(order: int) -> float:
-        assert isinstance(share, Skellam)
-        return bounds.skellam_rdp(order=order, variance=number * share.variance, sensitivity=moved)
-
-    def gaussian(order: int) -> float:
-        assert isinstance(share, DiscreteGaussian)
-        return bounds.discrete_gaussian_rdp(order=order, shares=number, sigma=share.sigma, sensitivity=moved)
-
     yield "cpSGD, Theorem 1", "Agarwal et al. 2018", "composed", partial(_composed, s, coins)
-    found = partial(by_order, Skellam, "Skellam noise", skellam)
-    yield "Renyi bound of Skellam noise", "Agarwal et al. 2021", "rdp", found
-    found = partial(by_order, DiscreteGaussian, "discrete Gaussian noise", gaussian)
-    yield "Renyi bound of discrete Gaussians", "Kairouz et al. 2021", "rdp", found
+    yield "Renyi bound of Skellam noise", "Agarwal et al. 2021", "rdp", partial(by_order, skellam)
+    yield "Renyi bound of discrete Gaussians", "Kairouz et al. 2021", "rdp", partial(by_order, gaussian)
 
 
 def _girgis(s: _Setting) -> tuple[float, str]:

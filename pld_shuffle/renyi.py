@@ -62,17 +62,14 @@ class RenyiAccountant(Ledger):
     def epsilon_at_order(self, delta: float) -> EpsilonAtOrder:
         """The smallest epsilon over all orders, and its order (inf: the largest losses)."""
         failure = float(probabilities("delta", real("delta", delta)))
-        pure = EpsilonAtOrder(self._largest_loss, math.inf)
+        largest = math.fsum(count * float(mechanism.pair.max_loss.upper) for mechanism, count in self.ledger)
+        pure = EpsilonAtOrder(largest, math.inf)
         if failure >= 1.0:
             return EpsilonAtOrder(0.0, math.inf)
         if failure <= 0.0 or pure.epsilon == 0.0 or self._rdp(2.0, LOOSE) == math.inf:
             return pure
         found = self._best(lambda order, rdp: rdp_to_epsilon(orders=[order], rdp=[rdp], delta=failure).epsilon)
         return min(EpsilonAtOrder(*found), pure)
-
-    @property
-    def _largest_loss(self) -> float:
-        return math.fsum(count * float(mechanism.pair.max_loss.upper) for mechanism, count in self.ledger)
 
     def _best(self, value: Callable[[float, float], float]) -> tuple[float, float]:
         """The least value(order, divergence), and its order.

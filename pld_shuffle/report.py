@@ -15,13 +15,16 @@ certified; nothing else in an entry is a number.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import __version__
 from .numerics.sides import lower_text, upper_text
 
 if TYPE_CHECKING:
@@ -33,13 +36,6 @@ if TYPE_CHECKING:
     from .mechanisms import Mechanism
     from .risk import AttackRisk
     from .trajectory import Trajectory
-import json
-from pathlib import Path
-
-from . import __version__
-
-if TYPE_CHECKING:
-    from .accountant import Accountant
 
 #: The form of the JSON, which ``data/report.schema.json`` describes.
 SCHEMA = "pld_shuffle/report/1"

@@ -65,6 +65,7 @@ UNTOUCHED = {
     "bucketed": CoinMixture._bucketed,
     "window": binomial.chernoff_window,
     "kinks": profile._kinks,
+    "joined": profile._joined,
 }
 
 
@@ -149,13 +150,14 @@ def kinks(factor: float) -> Patch:
     return lambda patch: patch.setattr(profile, "_kinks", changed)
 
 
-def swapped_ends(patch: pytest.MonkeyPatch) -> None:
-    """Upper polygons through the lower values, and the reverse."""
+def lower_vertices(patch: pytest.MonkeyPatch) -> None:
+    """Upper polygons a thousandth too low."""
 
-    def vertices(known: Any, values: Any) -> Any:
-        return known.expm1_eps, values * (1.0 - 1e-3)
+    def joined(right: Any, left: Any, upper: bool) -> Any:
+        share = 1.0 - 1e-3 if upper else 1.0
+        return UNTOUCHED["joined"](*((at, value * share) for at, value in (right, left)), upper)
 
-    patch.setattr(profile, "_vertices_above", vertices)
+    patch.setattr(profile, "_joined", joined)
 
 
 def lower_losses(patch: pytest.MonkeyPatch) -> None:
@@ -185,7 +187,7 @@ MUTANTS: dict[str, Patch] = {
     "the mean bias on the upper side": mean_for_upper,
     "half of every kink": kinks(0.5),
     "twice every kink": kinks(2.0),
-    "vertices a thousandth lower": swapped_ends,
+    "vertices a thousandth lower": lower_vertices,
 }
 
 

@@ -71,8 +71,7 @@ class Curve:
             found[inside] = [self._composition.deltas(at)[int(above)] for at in eps[inside].tolist()]
             return found
         self._descend(float(np.max(eps)), max(truncated_mass, LOWEST))
-        if above:
-            found[inside] = 1.0
+        found[inside], nearer = (1.0, np.minimum) if above else (0.0, np.maximum)
         ends = np.maximum.accumulate([rung[0] for rung in self._rungs])
         place = np.searchsorted(ends, eps[inside])
         for k, (_, delta, known, law) in enumerate(self._rungs):
@@ -80,12 +79,9 @@ class Curve:
             for start in range(0, near.size, READ_TOGETHER):
                 here = near[start : start + READ_TOGETHER]
                 at, best = eps[here], found[here]
-                if above:
-                    best = best if law is None else np.minimum(best, law.uppers(at))
-                    found[here] = np.where(at >= known.upper, np.minimum(best, delta), best)
-                else:
-                    best = best if law is None else np.maximum(best, law.lowers(at))
-                    found[here] = np.where(at < known.lower, np.maximum(best, delta), best)
+                if law is not None:
+                    best = nearer(best, law.uppers(at) if above else law.lowers(at))
+                found[here] = np.where(at >= known.upper if above else at < known.lower, nearer(best, delta), best)
         return found
 
     def _descend(self, eps: float, truncated_mass: float) -> None:

@@ -26,6 +26,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,10 +254,7 @@ def _law(pair: Pair, cushion: float, least: float) -> PLD:
     if kept == law.masses.size:
         return law
     infinity = law.infinity + float(tail[kept]) * (1.0 + 2.0 * ROUNDOFF * tail.size)
-    return PLD.build(
-        law.masses[: max(kept, 1)], law.low, step=law.step, side=law.side, infinity=infinity,
-        max_loss=law.max_loss, loss_error=law.loss_error,
-    )  # fmt: skip
+    return replace(law, masses=law.masses[: max(kept, 1)], infinity=min(infinity, 1.0))
 
 
 def _with_noise(law: PLD, cushion: float, nodes: int) -> Array:

@@ -52,12 +52,8 @@ def shared_lattice(plan: Plan, pairs: Collection[Pair]) -> Resolution:
     # What has few losses loses most when they are no points of the lattice.
     least = min(limits)
     if any(not float(limit / least).is_integer() for limit in limits if limit < math.inf):
-        least = float(min(pairs, key=_losses_in_scales).max_loss.upper)
+        least = float(min(pairs, key=lambda pair: float(pair.max_loss.upper) / pair.scale).max_loss.upper)
     return plan.resolution(aligned(plan.step, least))
-
-
-def _losses_in_scales(pair: Pair) -> float:
-    return float(pair.max_loss.upper) / pair.scale
 
 
 class LatticeIntegral:

@@ -220,6 +220,11 @@ class OfMechanism(Mechanism):
     mechanism: Mechanism
 
     @property
+    def derived(self) -> str:  # type: ignore[override]
+        """The rate of a hidden cohort out of a population."""
+        return "" if getattr(self, "population", None) is None else "rate"
+
+    @property
     def users(self) -> int | None:
         return self.mechanism.users
 

@@ -155,10 +155,6 @@ class Subsampled(_Sampled):
     def attack_pair(self) -> Pair:  # type: ignore[override]
         return self.pair if self.analysis == "general" and self.rate < 1.0 else super().attack_pair
 
-    @property
-    def derived(self) -> str:  # type: ignore[override]
-        return "" if self.population is None else "rate"
-
     def assumptions(self) -> dict[str, str]:
         cohort = (
             f"rate {self.rate:g}"
@@ -338,10 +334,6 @@ class StickyCohort(OfMechanism):
     @property
     def hidden(self) -> bool:
         return self.rate < 1.0 or self.mechanism.hidden
-
-    @property
-    def derived(self) -> str:  # type: ignore[override]
-        return "" if self.population is None else "rate"
 
     def assumptions(self) -> dict[str, str]:
         base = self.mechanism.hidden_assumptions()

@@ -24,7 +24,7 @@ from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_e
 from .game import THINNED, Played, lattice, normal, play, preceded, rate, softened
 from .gaussian import GaussianPair
 from .pair import Atoms, Cohort, Resolution, completed
-from .profile import SAME, ProfilePair, ProfilePoints, points, profile_atoms
+from .profile import MAX_POINTS, SAME, ProfilePair, ProfilePoints, at_distances, points, profile_atoms
 from .slots import SlotLaw, rest_of
 
 Array = NDArray[np.float64]
@@ -96,9 +96,7 @@ class _OneEnd(ProfilePair):
         least = np.minimum(0.1 / np.maximum(at, scale) ** 2, 1.0 / scale**2)
         allowed = (1.0 + 1e3 * tail / np.maximum(first.upper, tail)) * (1.0 + np.maximum(0.0, -slope) * (at + scale))
         density = np.sqrt(np.clip(bend, least, 1.0 / scale**2) / (8.0 * self.chord * allowed))
-        number = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(at)))
-        losses = np.interp(np.linspace(0.0, number[-1], math.ceil(number[-1]) + 1), number, at)
-        expm1_eps = np.expm1(losses)
+        expm1_eps = np.expm1(at_distances(at, 1.0 / density, MAX_POINTS))
         lower, upper = self.profile(expm1_eps, POINTS_RTOL, tail)
         return ProfilePoints(expm1_eps, np.array(lower), np.array(upper))
 

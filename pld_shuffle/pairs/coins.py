@@ -51,7 +51,7 @@ from ..numerics.lattice import require_memory
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .pair import Atoms, Cohort, Pair, Resolution, completed
-from .profile import ProfilePair
+from .profile import ProfilePair, at_distances
 from .slots import SlotLaw, SlotPair
 
 Array = NDArray[np.float64]
@@ -362,10 +362,8 @@ class CoinMixture(Pair):
         coins = np.empty(most, np.int64)
         bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
         used, lost = coin_kernels.split_neutral(
-            labels.odds, labels.start, labels.cut_below, labels.cut_above, labels.error, labels.half, self.kappa,
-            self.absent, self.theta, self.gap, starts, ends, weight, cuts, every, log_truncated_mass, upper, coins,
-            bias, gap,
-            share,
+            *labels[:6], self.kappa, self.absent, self.theta, self.gap, starts, ends, weight, cuts, every,
+            log_truncated_mass, upper, coins, bias, gap, share,
         )  # fmt: skip
         sign = 1.0 if upper else -1.0
         rounding = ROUNDOFF * (8.0 + 10.0 * labels.half) + 3.0 * labels.error
@@ -571,12 +569,8 @@ def _normal_cuts(width: float, centre: float, window: float) -> Array:
     if width >= 4.0 * span:
         return np.empty(0)
     grid = centre + np.linspace(-2.0 * span, 2.0 * span, 4001)
-    widths = np.exp(np.minimum((grid - centre) ** 2 / 6.0, LONGEST_INTERVAL))
-    count = np.concatenate(([0.0], np.cumsum(0.5 * (1.0 / widths[1:] + 1.0 / widths[:-1]))))
-    count *= (grid[1] - grid[0]) / max(width, 1e-12)
-    pieces = max(1, min(MAX_CUTS, math.ceil(count[-1])))
-    cuts: Array = np.interp(np.arange(1, pieces) * (count[-1] / pieces), count, grid)
-    return cuts
+    widths = max(width, 1e-12) * np.exp(np.minimum((grid - centre) ** 2 / 6.0, LONGEST_INTERVAL))
+    return at_distances(grid, widths, MAX_CUTS)[1:-1]
 
 
 def _bucket_starts(first: int, stop: int, width: float) -> NDArray[np.int64]:

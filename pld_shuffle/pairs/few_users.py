@@ -73,18 +73,10 @@ class FewSlots(SlotLaw):
         return seen, left, seen & (self.first == self.others) & ~left
 
     @cached_property
-    def left(self) -> tuple[Array, Array]:
-        """The u of the left reports, known to twice the masses' error, and their masses."""
-        return self._ratios(self.first, 1)
-
-    @cached_property
-    def right(self) -> tuple[Array, Array]:
-        """The v of the right ones, and their masses."""
-        return self._ratios(self.second, 2)
-
-    def _ratios(self, law: Array, kind: int) -> tuple[Array, Array]:
-        held = self._kinds[kind]
-        return law[held] / self.others[held], self.others[held]
+    def ratios(self) -> list[tuple[Array, Array]]:
+        """The u of left reports, known to twice the masses' error, and the v of right ones; each with their masses."""
+        kinds = zip((self.first, self.second), self._kinds[1:], strict=True)
+        return [(law[held] / self.others[held], self.others[held]) for law, held in kinds]
 
     @cached_property
     def rest(self) -> float:
@@ -94,7 +86,7 @@ class FewSlots(SlotLaw):
     def profile(self, expm1_eps: Array, rtol: float = 0.0) -> Bounds:
         """Bounds on H_s of this side's law at s = 1 + growth >= 1; O(n^2) knots each."""
         total, size = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
-        drift = self._sign * (max(sums.drift for sums in self._sums) + 16.0 * ROUNDOFF)
+        drift = (1.0 if self.side is Side.UPPER else -1.0) * (max(sums.drift for sums in self._sums) + 16.0 * ROUNDOFF)
         _positive_parts(
             self.n, self._weight, *self._origins, drift, *self._sums[0].arrays,
             *self._sums[1].arrays, expm1_eps, total, size,
@@ -116,7 +108,7 @@ class FewSlots(SlotLaw):
         """A lower bound on the P-mass at the largest loss: every slot that says anything has the largest ratio."""
         if self.tailed:
             return 0.0
-        (top, low), (u, left), (v, right) = self._origins, self.left, self.right
+        (top, low), (u, left), (v, right) = self._origins, *self.ratios
         mass, gain = (right[v == low], 1.0) if top * low < 1.0 else (left[u == top], top)
         share = float(mass.sum())
         found = gain * share * (self.rest + share) ** (self.n - 1)
@@ -125,19 +117,19 @@ class FewSlots(SlotLaw):
     @cached_property
     def _origins(self) -> tuple[float, float]:
         """What u and v are told from: the largest u, or the least one where the tail is long, and the least v."""
-        u, v = self.left[0], self.right[0]
+        (u, _), (v, _) = self.ratios
         least = float(v.min()) if v.size else 1.0
         return float(u.min() if self._far else u.max(initial=1.0)), least
 
     @property
     def _far(self) -> bool:
         """Whether sums go to where the tail is: of v, small sums alone matter."""
-        return self.tailed and self.left[0].size > 0
+        return self.tailed and self.ratios[0][0].size > 0
 
     @cached_property
     def _sums(self) -> tuple[_Sums, _Sums]:
         """Of what the u are short of their origin, and of what the v are above theirs."""
-        (origin, low), (u, left), (v, right) = self._origins, self.left, self.right
+        (origin, low), (u, left), (v, right) = self._origins, *self.ratios
         alone = self.rest == 0.0 and not (u.size and v.size)
         below = above = self._repeated(np.abs(origin - u), left, alone)
         if not (self._far and np.array_equal(u, v) and np.array_equal(left, right)):
@@ -180,9 +172,9 @@ class FewSlots(SlotLaw):
     @cached_property
     def _weight(self) -> Array:
         """Probabilities that the rest has n - L - R slots, over what L and R have of it."""
-        found, n = np.zeros((self.n + 1, self.n + 1)), self.n
-        for left in range(n + 1 if self.left[0].size else 1):
-            for right in range(n + 1 - left if self.right[0].size else 1):
+        found, n, ((u, _), (v, _)) = np.zeros((self.n + 1, self.n + 1)), self.n, self.ratios
+        for left in range(n + 1 if u.size else 1):
+            for right in range(n + 1 - left if v.size else 1):
                 ways = math.comb(n, left) * math.comb(n - left, right)
                 found[left, right] = ways * self.rest ** (n - left - right)
         return found
@@ -192,10 +184,6 @@ class FewSlots(SlotLaw):
         """Relative error of products of masses."""
         given = self.error / self.rest if self.rest > 0.0 else 0.0
         return 1.01 * (sum(sums.error for sums in self._sums) + self.n * (given + 16.0 * ROUNDOFF))
-
-    @property
-    def _sign(self) -> float:
-        return 1.0 if self.side is Side.UPPER else -1.0
 
 
 @dataclass(frozen=True, eq=False)

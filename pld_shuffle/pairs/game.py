@@ -364,11 +364,6 @@ def _weights(at: Array, rate: float) -> Array:
     return np.asarray(np.append(ends[0], 0.0) + np.append(0.0, ends[1]))
 
 
-def _cosines() -> Array:
-    number = math.ceil(math.log1p(2.0 * GROWTH / FIRST_CELL) / math.log1p(GROWTH))
-    return np.asarray(np.minimum(1.0, FIRST_CELL / GROWTH * np.expm1(math.log1p(GROWTH) * np.arange(number + 1)) - 1.0))
-
-
 @lru_cache(maxsize=256)
 def rate(sigma: float, forward: bool, expm1_eps: float, excess: float) -> float | None:
     """The largest lam of RATES for which one direction is the worst, up to `excess` in the mean; None if there is none.
@@ -401,7 +396,9 @@ def rate(sigma: float, forward: bool, expm1_eps: float, excess: float) -> float 
         end *= 1.2
         if end > FAR * mu:
             return None
-    near, far, cosines = places(2.0 * end), places(end), _cosines()
+    near, far = places(2.0 * end), places(end)
+    number = math.ceil(math.log1p(2.0 * GROWTH / FIRST_CELL) / math.log1p(GROWTH))
+    cosines = np.minimum(1.0, FIRST_CELL / GROWTH * np.expm1(math.log1p(GROWTH) * np.arange(number + 1)) - 1.0)
     inner = np.array([np.append(starts[0], one * calls(mu, c, True, a, near[1:] / one)) for c in cosines[:-1].tolist()])
     outer = np.array([np.append(starts[1], two * calls(mu, c, False, b, far[1:] / two)) for c in cosines[1:].tolist()])
     rows = _merged(sigma, _edges(sigma, TAIL, CELL))

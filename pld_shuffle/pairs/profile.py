@@ -217,8 +217,8 @@ def at_distances(grid: Array, distance: Array, most: int) -> Array:
 def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -> Atoms:
     """The pair with profile `forward`, and `backward` for the reversed pair, as atoms on `side`."""
     upper = side is Side.UPPER
-    if upper:
-        right, left = (_vertices_above(forward, forward.upper), _vertices_above(backward, backward.upper))
+    if upper:  # points are connected; behind the last one the profile is constant
+        right, left = ((known.expm1_eps, known.upper) for known in (forward, backward))
     else:
         right, left = vertices_below(forward, backward), vertices_below(backward, forward)
     sign = 1.0 if upper else -1.0
@@ -245,11 +245,6 @@ def _without_top(atoms: Atoms, truncated_mass: float) -> Atoms:
 
 
 _Vertices = tuple[Array, Array]
-
-
-def _vertices_above(known: ProfilePoints, values: Array) -> _Vertices:
-    """Vertices (growth, value) to connect; behind the last one the profile is constant."""
-    return known.expm1_eps, values
 
 
 def vertices_below(known: ProfilePoints, reverse: ProfilePoints) -> _Vertices:
