@@ -5,16 +5,11 @@ Products of dominating pairs dominate adaptive compositions (docs/theory.md, sec
 the mechanisms' pairs, lower ends from their attack pairs. `composition.composition` composes either; whatever it
 neglects is put on the safe side (docs/certificates.md).
 
-*Groups*: g users at once, or one user who sends g of the reports (docs/people.md, section 8). Between two datasets that
-differ in g users lie g steps of one user each, and H_{ab}(P||R) <= H_a(P||Q) + a H_b(Q||R). So on the composed profile
-of one user
-
-    delta_g(eps) <= delta_1(eps/g) (1 + e^(eps/g) + ... + e^((g-1) eps/g)) = delta_1(eps/g) (e^eps - 1)/(e^(eps/g) - 1).
-
-An upper end. The lower end of one user is one of the group too: the others of it may hold the same in both. Each of
-these steps must be a change of *one user* whom the mechanism draws like every other. Where who takes part is hidden and
-the reports of one user are drawn together, the dataset in between is none: so there a group is refused unless it is
-`DrawnApart`.
+*Groups*: g users at once, or one user who sends g of the reports. Between two datasets that differ in g users lie g
+steps of one user each, so on the composed profile of one user delta_g(eps) <= delta_1(eps/g) (e^eps - 1)/(e^(eps/g) -
+1), an upper end. The lower end of one user is one of the group too. Each step must be a change of *one user* whom the
+mechanism draws like every other. Where who takes part is hidden and the reports of one user are drawn together, a group
+is refused unless it is `DrawnApart` (docs/people.md, section 8).
 """
 
 from __future__ import annotations

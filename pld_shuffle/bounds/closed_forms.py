@@ -4,9 +4,8 @@
 The formula is returned as it stands even where it exceeds eps0. `Cheu` (EUROCRYPT 2019, section 4.2, in its linear
 form): with probability lambda/n a user answers a fair coin, lambda = 2n/(e^eps0 + 1). `ClonesClosedForm`,
 `StrongerClonesClosedForm` (Feldman, McMillan, Talwar, FOCS 2021 and SODA 2023): nothing here rests on the proof of
-2023, which has an erratum. For randomizers chosen adaptively, one user after the other, those of 2021 rest on the
-paper's proof; those of 2023 need one randomizer for all users. What these papers evaluate numerically is the pair of
-``ShuffledLDP(eps0, n, analysis="clones")``, or "stronger-clones".
+2023, which has an erratum; only those of 2021 are for randomizers chosen adaptively, one user after the other. What
+these papers evaluate numerically is the pair of ``ShuffledLDP(eps0, n, analysis="clones")``, or "stronger-clones".
 
 Noise in one sum of integers: binomial (cpSGD), Skellam, and sums of discrete Gaussians. These are for one coordinate
 that moves by an integer `sensitivity`, the sum of `shares` independent shares, and rest on their authors' proofs;

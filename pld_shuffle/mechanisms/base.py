@@ -11,9 +11,7 @@ Below it stands what mechanisms share: sentences for `assumptions`, limits of ep
 *Neighbours* (docs/people.md, section 9). A ledger has one relation. Shuffled rounds are for the *substitution* of one
 user's value, and so is central noise next to them, at twice the norm of a contribution. Accountants of DP-SGD count
 zero-out (one user's contribution is there, or replaced by nothing) or removal, at the norm itself. Both can stand in
-one ledger if every mechanism of it is read that way (`ZeroOut`): shuffled reports, where the null report is one that
-the randomizer can make; additive central noise; Gaussian noise on a Poisson sample, whose two orders are composed
-apart, since a user that is there in one round is there in all of them.
+one ledger if every mechanism of it is read for zero-out: `ZeroOut`.
 """
 
 from __future__ import annotations

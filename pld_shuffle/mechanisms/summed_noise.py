@@ -12,16 +12,14 @@ sensitivity (docs/sums.md).
 * A report of bits (unary encoding, one-hot RAPPOR): the sums are counts per bin, not which bits came together. A
   change of value touches two of them, each a sum of independent bits: `pairs.two_counts`.
 * Gaussian noise on a number in [0, 1]: the sum is central Gaussian noise of variance n sigma^2, exactly.
-* Laplace noise on a number in [0, 1]. An exponential number is a multiple of h, geometric, and a rest in [0, h),
-  independent of it (it has no memory). So the noise of n users is h D + R, D a sum of n discrete Laplace numbers and R
-  independent of D. If 1 is a multiple of h, adding R afterwards is post-processing, and D against itself moved by 1/h
-  is a pair that dominates; its variance is too small by a share of about h^2 eps0^2 / 12 (docs/sums.md, section 2).
-  Who sees only in which cell of a lattice the sum lies has an attack.
+* Laplace noise on a number in [0, 1]: n users' noise is a sum D of n discrete Laplace numbers on a lattice that 1 lies
+  on, and a rest that is independent of it. D against itself moved by 1 dominates, and is too narrow by a share of about
+  1e-4 of the variance (docs/sums.md, section 2). Who sees only in which cell of a lattice the sum lies has an attack.
 
 *Sample and threshold* (`Threshold`): histograms in which users take part at random, and small counts are suppressed.
-The pair of one bin is in `pairs.thresholds`: exact for one round, whatever the counts are. A user who changes its value
-leaves one bin and enters another one, with coins of its own: the pair next to its reverse (docs/sums.md, section 4).
-Source: Bharadwaj and Cormode 2021, whose bound Brave's Nebula uses.
+The pair of one bin (`pairs.thresholds`) is exact for one round, whatever the counts are. A user who changes its value
+leaves one bin and enters another one: that pair next to its reverse (docs/sums.md, section 4). Source: Bharadwaj and
+Cormode 2021, whose bound Brave's Nebula uses.
 """
 
 from __future__ import annotations

@@ -7,11 +7,9 @@ off. Deep in the tails a mass of 1e-250 is as accurate as the largest one, becau
   mode. What is left beyond a window is at most a geometric series.
 * the difference of two equal Poisson or negative binomial numbers (Skellam, and sums of discrete Laplace noise): ratios
   from a recurrence with three terms, run backwards from an enclosure (`kernels.falling_ratios`).
-* sums of discrete Gaussians, which are no discrete Gaussians. Let f be the law of m shares of parameter sigma. By
-  completing squares, f(i) exp(i^2 / (2 m sigma^2)) has period m, so |i| <= m/2 is enough; and by Poisson's summation it
-  is constant up to a relative error exp(2.001 m exp(-pi^2 sigma^2)) - 1 (docs/sums.md, 3). Where that is not small
-  enough, sigma is small, and masses are sums over a few hundred nodes of the characteristic function, tilted so that
-  they are asked for where they are large.
+* sums of discrete Gaussians, which are no discrete Gaussians, but for small sigma nearly: up to a relative error
+  exp(2.001 m exp(-pi^2 sigma^2)) - 1 for m shares (docs/sums.md, section 3). Where that is not small enough, masses are
+  sums over a few hundred nodes of the characteristic function, tilted to where they are asked for.
 """
 
 from __future__ import annotations

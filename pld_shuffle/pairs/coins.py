@@ -22,17 +22,9 @@ Buckets are certified by post-processing (section 3): the numbers of coins in a 
 O(sqrt n) for the weights, and a number of components that depends on the wanted accuracy only. The atoms of one cell of
 the lattice are summed: they lie between the same two lattice points.
 
-*Several classes* (`MixedCoins`). A user of class i shows a label with a probability of its own, rate_i, and every label
-shown is a coin label with one probability, the same for all classes, else a neutral one. The target always shows a
-label. Let b of the others show one, b a sum of independent coins of rates rate_i. Given b the view is that of b + 1
-users who all show a label. So (m, c) have the law of b = m+c-1 and of m+c labels, times the target's
-
-    answers(b) b!/(m! c!) coin^m neutral^c (m + kappa c) target_coin/coin,      theta(m, c) = theta m/(m + kappa c),
-
-with kappa = (target_neutral/neutral) (coin/target_coin), whatever the rates are. The buckets remain certified. They
-need that c given m is smaller, in likelihood ratio, for a larger m: the ratio of two such laws is (b+1)
-answers(b+1)/answers(b) times a falling function of c, and it falls because the number of successes in independent
-trials is ultra-log-concave (Newton's inequalities).
+*Several classes* (`MixedCoins`). A user of class i shows a label with a probability of its own, rate_i; all labels are
+coin labels with one probability, and the target always shows one. Then the bias is theta m/(m + kappa c), kappa =
+(target_neutral/neutral) (coin/target_coin), whatever the rates are; buckets remain certified (docs/people.md, 10).
 """
 
 from __future__ import annotations

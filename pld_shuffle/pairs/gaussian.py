@@ -141,24 +141,11 @@ def root(square: Bounds) -> Bounds:
 class PoissonGaussianPair(ProfilePair):
     """The Gaussian mechanism on a Poisson sample, as in DP-SGD, for neighbours that differ in one user's value.
 
-    Everyone is in the sample with probability q, independently. Contributions of norm at most C are summed, and noise
-    N(0, sigma^2) is added to every coordinate. In units of sigma, with a = C/sigma, the pair is
+    Everyone is in the sample with probability q, independently. In units of sigma, contributions of norm at most a,
 
         P = (1-q) N(0) + q N(a),   Q = (1-q) N(0) + q N(-a).
 
-    It dominates, at every s = e^eps >= 1 and by symmetry in both orders. Given the rest of the sample, which
-    has one law for both datasets, the outputs are (1-q) N(0) + q N(x) and (1-q) N(0) + q N(x'), |x|, |x'| <= a,
-    up to a shift. Advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) makes their divergence q times
-    that of order s' = 1 + (s-1)/q of N(x) from (1-b) N(0) + b N(x'), b = s/s': with z standard normal, v = -x
-    and v' = x' - x it is
-
-        E (1 - s' R)_+,   R = (1-b) exp(v.z - |v|^2/2) + b exp(v'.z - |v'|^2/2),
-
-    a convex function of a sum of two functions of the Gaussians v.z and v'.z. Of all joint laws with these
-    marginals the comonotone one, collinear v and v' of one direction, is the largest in convex order (Kaas et
-    al. 2002); and a longer v is a martingale spread of R. So |v| = a and |v'| = 2a, that is x = -x', is the
-    worst. Collinear contributions C and -C attain it, so the pair is exact if the adversary knows the rest of
-    the sample.
+    It dominates in both orders, and is exact if the adversary knows the rest of the sample (docs/theory.md, 10).
 
     Profile: with r = e^(a^2/2) (1-q)/q, g = s - 1, the loss exceeds eps where w = e^(a x) solves w^2 - r g w -
     s > 0, and
