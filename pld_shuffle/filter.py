@@ -19,9 +19,8 @@ from .checkpoint import mechanism_from_state, rounds_state
 from .composition.exchange import Budget, GaussianBudget, RenyiBudget
 from .ledger import Ledger, composed, listed
 from .mechanisms import Mechanism, as_mechanism
-from .numerics.rounding import ROUNDOFF
 from .numerics.search import first_satisfying
-from .numerics.sides import Side
+from .numerics.sides import ROUNDOFF, Side
 from .numerics.validation import integer_in, open_unit, positive_float, positive_int, real, real_array
 from .pairs.pair import Pair
 from .renyi import RenyiAccountant

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from pld_shuffle import Accountant, Gaussian, ShuffledBatches
-from pld_shuffle.numerics.rounding import ROUNDOFF
-from pld_shuffle.numerics.sides import Bounds
+from pld_shuffle.numerics.sides import ROUNDOFF, Bounds
 from pld_shuffle.pairs import batches as bounds
 from pld_shuffle.pairs.allocation import GaussianSteps
 from pld_shuffle.pairs.batches import MANY, BatchesBound, _guest_calls

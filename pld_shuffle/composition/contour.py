@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.tuning import (
     BOOKED_SHARE,
     INTEGRAL_WORK,

@@ -31,9 +31,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.search import first_satisfying
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side, above, below
 from ..numerics.tuning import CUSHIONS, EXCHANGE, SMALL_CUSHIONS
 from ..pairs.gaussian import GaussianPair, gaussian_delta, noise_of, root
 from ..pairs.pair import Pair, Resolution

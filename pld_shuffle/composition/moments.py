@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import SNAP, require_memory, split
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..pairs.gaussian import LaplacePair
 from ..pairs.pair import Atoms, Pair, Resolution
 
@@ -203,7 +202,7 @@ class Moments:
         return peak, grown, self.over(grown)
 
     def _sums(self, values: Array) -> Array:
-        """`rounding.total` of each law's values."""
+        """`sides.total` of each law's values."""
         _, exponent = np.frexp(self.over(values))
         size = self.spread(np.ldexp(1.0, np.maximum(exponent + 2, -900)))
         multiple = (values + size) - size

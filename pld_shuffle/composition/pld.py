@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import SNAP, cells_of, place, require_memory
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Side
+from ..numerics.sides import ROUNDOFF, Side
 from ..numerics.validation import positive_int, real_array
 from ..pairs.discrete import Losses
 from ..pairs.pair import Atoms, Pair, Resolution

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import aligned, fast_length
-from ..numerics.rounding import ROUNDOFF, dot
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.tuning import BOOKED_SHARE, DIRECT_WORK, MANY_ROUNDS, NUMBERS, TRANSFORM_WORK
 from ..pairs.discrete import Losses
 from ..pairs.pair import Pair, Resolution
@@ -44,6 +43,11 @@ LEAST_DELTA = 1e-250  # below, logarithms of what is left out underflow
 MARGIN = 1.15  # of the period: products are read a little off their tilted means
 UNDERFLOW = 1e-300  # more than what underflows
 DIRECT_UNDERFLOW = 1e-290  # more than the products that underflow in direct sums, in all
+
+
+def dot(left: Array, right: Array) -> float:
+    """Inner product without BLAS, whose threads cost more than they gain at these lengths."""
+    return float(np.einsum("i,i->", left, right))
 
 
 def shared_lattice(plan: Plan, pairs: Collection[Pair]) -> Resolution:

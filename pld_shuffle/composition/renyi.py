@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds
+from ..numerics.sides import ROUNDOFF, Bounds
 from ..numerics.tuning import LAWS_PER_OCTAVE, LEAST_SHARE, PROFILE_USERS, TAIL_PIECES
 from ..numerics.validation import real_array, tolerance
 from ..pairs.coins import CoinMixture

@@ -36,8 +36,7 @@ from ..ledger import Ledger
 from ..mechanisms import Mechanism, PoissonSampled, ShuffledRR, Subsampled, ZeroOut, as_mechanism
 from ..mechanisms.central import Gaussian, Laplace, PoissonGaussian, quotient
 from ..mechanisms.imported import ImportedPair
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.validation import choice, positive_float, positive_int, unit_interval
 from . import symmetric
 

@@ -18,8 +18,7 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 from ..composition.curve import ComposedPair, Curve
-from ..numerics.rounding import above, below
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import Bounds, Side, above, below
 from ..numerics.validation import choice, integer_in, positive_float, positive_int
 from ..pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
 from ..pairs.batches import BatchesAttack, BatchesBound

@@ -14,8 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from ..numerics.rounding import above, below
-from ..numerics.sides import Bounds
+from ..numerics.sides import Bounds, above, below
 from ..numerics.validation import keywords_only, positive_float
 from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair
 from ..pairs.pair import Cohort, Pair

@@ -33,8 +33,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..numerics.integer_laws import IntegerLaw, negative_binomial_law, poisson_law, two_sided_law
-from ..numerics.rounding import ROUNDOFF, above, below
-from ..numerics.sides import Bounds
+from ..numerics.sides import ROUNDOFF, Bounds, above, below
 from ..numerics.validation import choice, integer_in, positive_int, unit_interval, users
 from ..pairs.bits import BitShares
 from ..pairs.discrete import Together

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .rounding import ROUNDOFF
+from .sides import ROUNDOFF
 
 Array = NDArray[np.float64]
 

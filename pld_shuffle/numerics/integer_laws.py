@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from . import kernels
 from .binomial import Trials, counts
-from .rounding import ROUNDOFF
+from .sides import ROUNDOFF
 
 Array = NDArray[np.float64]
 

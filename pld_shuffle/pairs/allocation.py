@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUM_RTOL, SUMMED_STEPS
 from .discrete import OrderedPair
 from .pair import Atoms, Cohort, Pair, Resolution

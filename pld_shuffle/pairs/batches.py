@@ -18,8 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF, above, below
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side, above, below
 from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_error, _power, _spread
 from .game import THINNED, Played, lattice, normal, play, preceded, rate, softened
 from .gaussian import GaussianPair

@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.binomial import Trials, binomial_window, counts
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.validation import positive_float
 from .discrete import Losses, OrderedPair
 from .pair import ALL_USERS, Atoms, Cohort, Pair, Resolution, zoned

@@ -40,8 +40,7 @@ from numpy.typing import NDArray
 
 from ..numerics.binomial import Counts, Trials, counts
 from ..numerics.lattice import require_memory
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from .pair import Atoms, Cohort, Pair, Resolution, completed
 from .profile import ProfilePair, at_distances
 from .slots import SlotLaw, SlotPair

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from ..numerics.compiled import kernel, reordering, unchecked
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import ROUNDOFF
 from ..numerics.tuning import SLOT_WORK
 
 MAX_NODES, MIN_NODES, MAX_WORK = SLOT_WORK

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics import kernels
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.validation import real_array
 from .pair import AddedUp, Atoms, Pair, Resolution, completed
 from .profile import ProfilePair

@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from .pair import Cohort
 from .ratio_sums import NOTHING, RatioLaw, additions
 from .slots import NoiseLaw, SlotLaw, SlotPair, rest_of

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel, reordering, unchecked
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds
+from ..numerics.sides import ROUNDOFF, Bounds
 from .allocation import _edges, _merged
 from .gaussian import gaussian_delta
 from .profile import at_distances, distances_by_mass

@@ -18,8 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF, above, below
-from ..numerics.sides import Bounds
+from ..numerics.sides import ROUNDOFF, Bounds, above, below
 from .pair import Pair
 from .profile import ProfilePair
 

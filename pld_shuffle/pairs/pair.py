@@ -34,8 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF, total
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side, total
 from ..numerics.tuning import SIZE_ZONE
 from ..numerics.validation import unit_interval
 

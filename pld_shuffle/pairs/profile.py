@@ -27,8 +27,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.tuning import FEW_PROFILES, SLOT_POINTS
 from .pair import Atoms, Cohort, Pair, Resolution, completed
 

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel
-from ..numerics.rounding import ROUNDOFF, total
-from ..numerics.sides import Side
+from ..numerics.sides import ROUNDOFF, Side, total
 from .pair import Atoms
 
 Array = NDArray[np.float64]

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.tuning import RATIO_KNOTS, SUM_RTOL
 from .ratio_sums import RatioLaw, Wanted, additions, beyond, chosen_knots, coarse_laws
 

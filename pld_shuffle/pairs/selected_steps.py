@@ -21,8 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Side
+from ..numerics.sides import ROUNDOFF, Side
 from .allocation import StepsLaw
 from .discrete import OrderedPair
 from .ratio_sums import additions

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
 from ..numerics.search import crossing
-from ..numerics.sides import Bounds
+from ..numerics.sides import ROUNDOFF, Bounds
 from .coins import CoinMixture
 from .game import StepLaws, played
 from .profile import UpperPair

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.integer_laws import IntegerLaw
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import ROUNDOFF
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks, Pair
 from .profile import ProfilePair

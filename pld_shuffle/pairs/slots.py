@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.binomial import chernoff_window
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
 from ..randomizers.base import LocalRandomizer
 from .discrete import EitherOrder, Losses, OrderedPair

@@ -45,8 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import fast_length
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from ..numerics.tuning import TRANSFORM_WORK
 from .discrete import EitherOrder, OrderedPair
 from .pair import AddedUp, Atoms, Pair, Resolution, completed

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.binomial import Trials, counts
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import ROUNDOFF
 from .pair import ALL_USERS, Cohort
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numerics.compiled import kernel, unchecked
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import ROUNDOFF
 from ..numerics.tuning import CONTOUR_WORK, CURVE
 
 # Steering: what each is, says `numerics.tuning`.

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import ROUNDOFF, Bounds, Side
 from .bits import BitAttackPair, BitPair, BitShares, binomial_pmf, bit_profile, ones_law, rough_scale
 from .discrete import EitherOrder, OrderedPair
 from .pair import ALL_USERS, Atoms, Attacks, Cohort, Pair

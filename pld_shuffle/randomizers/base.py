@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Side
+from ..numerics.sides import ROUNDOFF, Side
 from ..numerics.validation import Checked, between
 
 FloatArray = NDArray[np.float64]

@@ -14,7 +14,7 @@ from scipy.fft import next_fast_len
 
 from pld_shuffle.composition.product import FFT_CONSTANT
 from pld_shuffle.numerics.lattice import fast_length
-from pld_shuffle.numerics.rounding import ROUNDOFF
+from pld_shuffle.numerics.sides import ROUNDOFF
 
 flint = pytest.importorskip("flint")
 acb, ctx = flint.acb, flint.ctx
