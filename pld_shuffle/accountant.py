@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .composition.composition import Composition
 from .composition.moments import MomentFunction
@@ -27,12 +26,10 @@ from .composition.would_exceed import Budget
 from .ledger import Ledger
 from .mechanisms import Mechanism
 from .numerics.search import crossing
-from .numerics.sides import Bounds, Side
+from .numerics.sides import Array, Bounds, Side
 from .numerics.validation import Numbers, Scalar, nonnegatives, probabilities, real, tolerance, users
 from .pairs.pair import Pair
 from .trainlog import Rounds
-
-Array = NDArray[np.float64]
 
 
 class DrawnApart(int):

@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .accountant import Accountant
 from .mechanisms import Mechanism
+from .numerics.sides import Array
 from .numerics.validation import between, nonnegatives, open_unit, real
 
-Array = NDArray[np.float64]
 Score = Callable[[Array], Array]
 
 LEAST_RUNS = 16  # of each dataset

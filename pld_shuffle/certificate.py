@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import __version__
 from .checkpoint import rounds_state
@@ -36,14 +35,13 @@ from .mechanisms import (
 )
 from .mechanisms.base import assumed
 from .numerics.search import crossing
-from .numerics.sides import Side
+from .numerics.sides import Array, Side
 from .numerics.tuning import CERTIFICATE
 from .pairs.gaussian import with_one_noise
 from .pairs.pair import Pair
 from .pairs.profile import ProfilePoints, profile_atoms
 from .pairs.straight import SPACING, Known
 
-Array = NDArray[np.float64]
 Rounds = Sequence[tuple[Mechanism, int]]
 
 SCHEMA = "pld-shuffle-certificate/1"

@@ -20,12 +20,11 @@ from .composition.exchange import Budget, GaussianBudget, RenyiBudget
 from .ledger import Ledger, composed, listed
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.search import first_satisfying
-from .numerics.sides import ROUNDOFF, Side
+from .numerics.sides import ROUNDOFF, Array, Side
 from .numerics.validation import integer_in, open_unit, positive_float, positive_int, real, real_array
 from .pairs.pair import Pair
 from .renyi import RenyiAccountant
 
-Array = NDArray[np.float64]
 Planned = Iterable[tuple[Mechanism, int]]
 
 SPACING = 4.0  # of the orders of an odometer, less 1, one to the next

@@ -12,14 +12,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .bounds import EpsilonAtOrder, rdp_to_epsilon
 from .composition.renyi import renyi_bounds
 from .ledger import Ledger
 from .numerics.validation import probabilities, real, real_array
-
-Array = NDArray[np.float64]
 
 # Relative widths of divergences: of those that count, and of those that only say where to look.
 TIGHT, LOOSE = 4e-4, 0.05

@@ -20,16 +20,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .ledger import Ledger
-from .numerics.sides import Bounds
+from .numerics.sides import Array, Bounds
 from .numerics.validation import probabilities, tolerance
 
 if TYPE_CHECKING:
     from .accountant import Accountant
 
-FloatArray = NDArray[np.float64]
 
 U = 1e-15  # relative rounding of a handful of operations, at least six half-ulps
 SMALLEST_RATE = 1e-90  # below, TPR is bounded by its neighbours: delta is not known so well there
@@ -92,7 +90,7 @@ class _Readings:
         self._accountant = accountant
         self._known: dict[float, tuple[float, float]] = {}
 
-    def deltas(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def deltas(self, points: Array) -> tuple[Array, Array]:
         """Bounds on delta at each of the points."""
         new = [x for x in points.tolist() if x not in self._known]
         if new:
@@ -101,7 +99,7 @@ class _Readings:
         low, high = zip(*(self._known[x] for x in points.tolist()), strict=True)
         return np.array(low), np.array(high)
 
-    def hockey_stick(self, points: FloatArray) -> list[FloatArray]:
+    def hockey_stick(self, points: Array) -> list[Array]:
         """Bounds on h(e^x) = 1 - e^x + e^x h(e^-x), every term of which is positive below x = 0."""
         below, ratio = np.minimum(points, 0.0), np.exp(np.minimum(points, 0.0))
         return [ratio * delta - np.expm1(below) for delta in self.deltas(np.abs(points))]
@@ -151,7 +149,7 @@ def _least(readings: _Readings, rate: float, rtol: float) -> tuple[float, float]
         points = grown
 
 
-def _floors(points: FloatArray, part: FloatArray, low: FloatArray, high: FloatArray, least: FloatArray) -> FloatArray:
+def _floors(points: Array, part: Array, low: Array, high: Array, least: Array) -> Array:
     """Lower bound of v on each interval between neighbours; part : alpha g. least : below h, but for the first."""
     floors = (part[:-1] + least) * (1.0 - U)
     if points.size > 2:
@@ -164,7 +162,7 @@ def _floors(points: FloatArray, part: FloatArray, low: FloatArray, high: FloatAr
     return floors
 
 
-def _extended(before: FloatArray, value: FloatArray, ratio: FloatArray) -> FloatArray:
+def _extended(before: Array, value: Array, ratio: Array) -> Array:
     """The least value, one interval on, of the line through `before` and `value`, rounded downwards."""
     fall = np.maximum(0.0, before - value) * ratio
     return np.asarray(value - fall * (1.0 + 20.0 * U) - U * (np.abs(value) + fall))

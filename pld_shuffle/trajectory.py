@@ -25,7 +25,7 @@ from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, 
 from .composition.reading import FARTHEST, nearest_epsilons
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
-from .numerics.sides import Bounds, Side
+from .numerics.sides import Array, Bounds, Side
 from .numerics.tuning import PREFIX_SHARE
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Attacks, Pair
@@ -34,7 +34,6 @@ from .pairs.profile import Several
 Rows = Sequence[tuple[Mechanism, int]]
 Pairs = list[tuple[Pair, int]]
 Laws = Mapping[Pair, MomentFunction]
-Array = NDArray[np.float64]
 
 DIRECT = 2  # prefixes of up to so many rounds are composed on their own
 FEW_ROUNDS = 8  # up to which a lower end far below the upper one is, too: few losses of few rounds lie off the lattice
@@ -52,8 +51,8 @@ class Trajectory:
     """
 
     rounds: NDArray[np.int64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: Array
+    upper: Array
     attacked: bool = False
 
 

@@ -20,11 +20,13 @@ docs/bounds.md has the proofs. This package does not use the accountant: it is t
 from __future__ import annotations
 
 from .balle2019 import BalleTheorem1, BalleTheorem6, Bennett, GenericBlanket, Hoeffding, LaplaceBlanket, RRBlanket
-from .bound import Adversary, Bound, OutOfRange
-from .closed_forms import (
+from .bound import (
+    Adversary,
+    Bound,
     Cheu,
     ClonesClosedForm,
     Erlingsson,
+    OutOfRange,
     StrongerClonesClosedForm,
     cpsgd_epsilon,
     discrete_gaussian_rdp,

@@ -5,6 +5,18 @@ has a meaning but lies outside what a theorem covers is `OutOfRange`. No bound r
 
 *Rounding.* A Fraction or a longdouble becomes the neighbouring double for which the bound is larger. A bound is
 evaluated as it is written, then moved to its safe side by `MARGIN`, relative in epsilon, absolute in log delta.
+
+*Closed forms* (docs/bounds.md). `Erlingsson` (SODA 2019), as in Balle, Bell, Gascon, Nissim 2019, Theorem 4; *the
+constants rest on the authors' proof*. The formula is returned as it stands even where it exceeds eps0. `Cheu`
+(EUROCRYPT 2019, section 4.2, in its linear form): with probability lambda/n a user answers a fair coin, lambda =
+2n/(e^eps0 + 1). `ClonesClosedForm`, `StrongerClonesClosedForm` (Feldman, McMillan, Talwar, FOCS 2021 and SODA 2023):
+nothing here rests on the proof of 2023, which has an erratum; only those of 2021 are for randomizers chosen adaptively,
+one user after the other. What these papers evaluate numerically is the pair of ``ShuffledLDP(eps0, n,
+analysis="clones")``, or "stronger-clones".
+
+Noise in one sum of integers: binomial (cpSGD), Skellam, and sums of discrete Gaussians. These are for one coordinate
+that moves by an integer `sensitivity`, the sum of `shares` independent shares, and rest on their authors' proofs;
+`SummedNoise` has the exact laws. Renyi bounds compose by adding up, `rdp_to_epsilon` converts.
 """
 
 from __future__ import annotations
@@ -158,3 +170,112 @@ def log_expm1(x: float) -> float:
     if x > 30:
         return x + math.log1p(-math.exp(-x))
     return math.log(math.expm1(x))
+
+
+# --- closed forms: any randomizer, binary randomized response, and noise in a sum
+
+
+class Erlingsson(Bound):
+    """12 eps0 sqrt(log(1/delta)/n), Erlingsson et al. 2019: any eps0-LDP randomizer."""
+
+    name = "shuffling, closed form"
+    source = "Erlingsson et al. 2019"
+    needs = "eps0 < 1/2, delta < 1/100 and n >= 1000"
+
+    def formula(self, eps0: float, delta: float, n: int) -> float:
+        if not (eps0 < 0.5 and delta < 0.01 and n >= 1000):
+            return math.inf
+        return raised(12 * eps0 * math.sqrt(-math.log(delta) / n))
+
+
+class Cheu(Bound):
+    """(1 - s/n) sqrt(32 log(4/delta)/s), s = lambda - sqrt(2 lambda log(2/delta)): binary randomized response."""
+
+    name = "binary randomized response"
+    source = "Cheu et al. 2019"
+    only = "binary randomized response"
+    needs = "2n/(e^eps0 + 1) >= 14 log(4/delta)"
+
+    def formula(self, eps0: float, delta: float, n: int) -> float:
+        coins = 2 * n / (math.exp(eps0) + 1)
+        log4, log2 = math.log(4) - math.log(delta), math.log(2) - math.log(delta)
+        if not coins >= 14 * log4:
+            return math.inf
+        sure = coins - math.sqrt(2 * coins * log2)
+        return raised((1 - sure / n) * math.sqrt(32 * log4 / sure))
+
+
+class ClonesClosedForm(Bound):
+    """log(1 + tanh(eps0/2) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n)), Feldman et al. 2021, Theorem 3.1."""
+
+    name = "clones, closed form"
+    source = "Feldman et al. 2021, Thm 3.1"
+    needs = "eps0 <= log(n/(16 log(2/delta)))"
+
+    def formula(self, eps0: float, delta: float, n: int) -> float:
+        per_user, log_delta = math.exp(eps0) / n, math.log(delta)
+        if not 16 * per_user * (math.log(2) - log_delta) <= 1:
+            return math.inf
+        bracket = math.sqrt(per_user * (math.log(4) - log_delta)) + per_user
+        return raised(math.log1p(8 * math.tanh(eps0 / 2) * bracket))
+
+
+class StrongerClonesClosedForm(Bound):
+    """log(1 + (e^eps0 - 1) (4 sqrt(2 log(4/delta)/((e^eps0 + 1) n)) + 4/n)), Feldman et al. 2023, section 3."""
+
+    name = "stronger clones, closed form"
+    source = "Feldman et al. 2023"
+    needs = "eps0 <= log(n/(8 log(2/delta)) - 1)"
+
+    def formula(self, eps0: float, delta: float, n: int) -> float:
+        both, log_delta = math.exp(eps0) + 1, math.log(delta)
+        if not 8 * both * (math.log(2) - log_delta) <= n:
+            return math.inf
+        root = math.sqrt(2 * (math.log(4) - log_delta) / (both * n))
+        return raised(math.log1p(4 * math.expm1(eps0) * (root + 1 / n)))
+
+
+def cpsgd_epsilon(*, shares: int, trials: int, p: float, sensitivity: int, delta: float) -> float:
+    """epsilon of shares * trials coins of probability p in one round (Agarwal et al. 2018, cpSGD, Theorem 1, d = 1).
+
+    Raises OutOfRange unless the coins' variance is at least max(23 log(10/delta), 2 sensitivity).
+    """
+    moved, fail = count("sensitivity", sensitivity), failure("delta", delta)
+    rare = min(validation.open_unit("p", p), 1.0 - p)
+    variance = count("shares", shares) * count("trials", trials) * rare * (1.0 - rare)
+    least = max(23.0 * math.log(10.0 / fail), 2.0 * moved)
+    if not variance >= least:
+        raise OutOfRange(f"the variance of the coins must be at least {least:.4g}, got {variance:.4g}")
+    square = rare**2 + (1.0 - rare) ** 2
+    b = 2.0 / 3.0 * square + 1.0 - 2.0 * rare
+    c = math.sqrt(2.0) * (3.0 * rare**3 + 3.0 * (1.0 - rare) ** 3 + 2.0 * square)
+    d = 4.0 / 3.0 * square
+    log = math.log(1.25 / fail)
+    middle = (c * math.sqrt(math.log(10.0 / fail)) + b) / (1.0 - fail / 10.0)
+    last = 2.0 / 3.0 * log + d * math.log(20.0 / fail) * math.log(10.0 / fail)
+    return raised(moved * (math.sqrt(2.0 * log / variance) + (middle + last) / variance))
+
+
+def skellam_rdp(*, order: int, variance: float, sensitivity: int) -> float:
+    """Renyi divergence of integer order >= 2 of Skellam noise of that variance (Agarwal et al. 2021, Corollary 4.1)."""
+    alpha, moved, mu = (
+        count("order", order),
+        count("sensitivity", sensitivity),
+        validation.positive_float("variance", variance),
+    )
+    more = min(((2.0 * alpha - 1.0) * moved**2 + 6.0 * moved) / (4.0 * mu**2), 1.5 * moved / mu)
+    return raised(0.5 * alpha * moved**2 / mu + more)
+
+
+def discrete_gaussian_rdp(*, order: float, shares: int, sigma: float, sensitivity: int) -> float:
+    """The same of a sum of discrete Gaussians, sigma >= 1/2, for any order (Kairouz, Liu, Steinke 2021, Theorem 1)."""
+    alpha, number, moved = target("order", order), count("shares", shares), count("sensitivity", sensitivity)
+    scale = validation.positive_float("sigma", sigma)
+    if not scale >= 0.5:
+        raise OutOfRange(f"sigma must be at least 1/2, got {sigma!r}")
+    # Exponents k/(k+1) rise to 1: the first terms, and what bounds all others.
+    decay, first = 2.0 * math.pi**2 * scale**2, min(number, 10**4)
+    tau = 10.0 * math.fsum(math.exp(-decay * k / (k + 1.0)) for k in range(1, first))
+    tau += 10.0 * (number - first) * math.exp(-decay * (1.0 - 1e-4))
+    normal = moved**2 / (number * scale**2)
+    return raised(0.5 * alpha * min(normal + 0.5 * tau, (math.sqrt(normal) + tau) ** 2))

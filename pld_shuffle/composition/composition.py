@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import Array, Bounds, Side
 from ..numerics.tuning import KEPT, SKETCHED_POINTS
 from ..numerics.validation import nonnegatives, probabilities
 from ..pairs.gaussian import noise_of, with_one_noise
@@ -34,7 +34,7 @@ from .moments import MomentFunction
 from .one_round import OneRound
 from .plan import Sketch, sketch_key
 from .pld import formed, log_finite
-from .reading import SMALLEST_DELTA, Array, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
+from .reading import SMALLEST_DELTA, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
 
 MOST_TILTS = 4  # at which attacks are compared
 ROUGH = 0.1  # rtol that shows which order of the neighbouring datasets, or which proven pair, is out of the question

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import (
     BOOKED_SHARE,
     INTEGRAL_WORK,
@@ -47,7 +47,6 @@ from .plan import Plan, Sketch
 from .pld import log_finite
 from .reading import Question, Reading
 
-Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Ledger = Sequence[tuple[Pair, int]]
 

@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import Array, Bounds, Side
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, UpperPair, amplified_losses
 from .composition import AccuracyWarning, Composition
 from .pld import log_finite
 from .reading import Reading
-
-Array = NDArray[np.float64]
 
 RUNG = 0.1  # delta of a rung over that of the one before
 FEW = 1e-14  # below that, rungs are farther apart: delta^1.5

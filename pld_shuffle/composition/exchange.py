@@ -29,10 +29,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.search import first_satisfying
-from ..numerics.sides import ROUNDOFF, Bounds, Side, above, below
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side, above, below
 from ..numerics.tuning import CUSHIONS, EXCHANGE, SMALL_CUSHIONS
 from ..pairs.gaussian import GaussianPair, gaussian_delta, noise_of, root
 from ..pairs.pair import Pair, Resolution
@@ -40,8 +39,6 @@ from ..pairs.profile import Several
 from .composition import AccuracyWarning, Composition
 from .pld import PLD, formed
 from .renyi import renyi_bounds
-
-Array = NDArray[np.float64]
 
 SHARE, STEP, PRECISION, WORTHWHILE, RENYI_RTOL, MOST_NODES = EXCHANGE
 LARGEST_BUDGET, SMALLEST_BUDGET = 1e6, 1e-30

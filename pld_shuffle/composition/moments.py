@@ -29,11 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import SNAP, require_memory, split
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..pairs.gaussian import LaplacePair
 from ..pairs.pair import Atoms, Pair, Resolution
 
-Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 LARGEST_EXPONENT = 600.0  # of one atom

@@ -19,19 +19,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.lattice import aligned
 from ..numerics.search import crossing
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import Array, Bounds, Side
 from ..numerics.tuning import CHEAP_PAIRS, KEPT, LATTICE_SHARE, SKETCHED_POINTS
 from ..pairs.gaussian import GaussianPair, noise_of
 from ..pairs.pair import Pair, Resolution, zoned
 from ..pairs.profile import MAX_POINTS, ProfilePair, at_distances, distances_by_mass
 from .moments import Moments, Rounds
 from .pld import PLD, formed
-
-Array = NDArray[np.float64]
 
 WIDEST_CELL = 0.05  # of the rate's inverse: speed
 FEW_CELLS = 16  # there is nothing to save, and what matters may lie beyond the last

@@ -14,15 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.lattice import SNAP, cells_of, place, require_memory
-from ..numerics.sides import ROUNDOFF, Side
+from ..numerics.sides import ROUNDOFF, Array, Side
 from ..numerics.validation import positive_int, real_array
 from ..pairs.discrete import Losses
 from ..pairs.pair import Atoms, Pair, Resolution
-
-Array = NDArray[np.float64]
 
 #: A law may have so much mass too much. An upper one counts what its windows missed twice, in place and at
 #: infinity, and at rates within 1e-12 of 1 its allowances for rounding come to a percent.

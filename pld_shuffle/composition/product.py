@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import aligned, fast_length
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import BOOKED_SHARE, DIRECT_WORK, MANY_ROUNDS, NUMBERS, TRANSFORM_WORK
 from ..pairs.discrete import Losses
 from ..pairs.pair import Pair, Resolution
@@ -35,7 +35,6 @@ from .plan import Plan
 from .pld import PLD, compose_infinity, formed, log_finite
 from .reading import Question, Reading
 
-Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 FFT_CONSTANT = 12.0  # of the rounding of transforms, see above

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.search import crossing
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import Array, Bounds, Side
 from ..pairs.gaussian import gaussian_delta, root
 
-Array = NDArray[np.float64]
 Ends = tuple[Array, Array, Array]  # lower ends, upper ends, and how wide delta is known there
 
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta

@@ -17,9 +17,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Bounds
+from ..numerics.sides import ROUNDOFF, Array, Bounds
 from ..numerics.tuning import LAWS_PER_OCTAVE, LEAST_SHARE, PROFILE_USERS, TAIL_PIECES
 from ..numerics.validation import real_array, tolerance
 from ..pairs.coins import CoinMixture
@@ -27,8 +26,6 @@ from ..pairs.discrete import EitherOrder, OrderedPair
 from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import BothOrders, ProfilePair
 from .moments import MomentFunction, Moments, Rounds
-
-Array = NDArray[np.float64]
 
 RTOL = 1e-4  # relative width asked of an enclosure
 FAINTEST = 1e-60  # scale of a loss, or largest loss; below it an enclosure is trivial

@@ -4,9 +4,8 @@ from .allocation import RandomAllocation, ShuffledBatches
 from .base import Mechanism, ZeroOut, as_mechanism
 from .central import Gaussian, Laplace, PoissonGaussian
 from .imported import DiscretePair
-from .labels import ShuffledRandomizer, ShuffledRR
+from .labels import DummyReports, MixedRandomizers, MixedRR, ShuffledRandomizer, ShuffledRR
 from .ldp import Epoch, ShuffledLDP
-from .mixed_budgets import DummyReports, MixedRandomizers, MixedRR
 from .sampling import PoissonSampled, StickyCohort, Subsampled
 from .shuffled import CountedBits, Shuffled
 from .summed_noise import Summed, SummedNoise, Threshold

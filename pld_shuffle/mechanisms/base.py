@@ -22,9 +22,6 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..composition.composition import Composition
 from ..composition.pld import PLD, formed
 from ..numerics.sides import Bounds, Side
@@ -33,8 +30,6 @@ from ..pairs.pair import ALL_USERS, Cohort, Pair, Resolution
 from ..pairs.profile import BothOrders
 from ..randomizers.base import EPS0_MAX
 from ..randomizers.joint import NOISES
-
-Array = NDArray[np.float64]
 
 SMALLEST_EPS0 = 1e-9
 SMALLEST_RATE = 1e-12  # of a hidden cohort, or of a Poisson sample

@@ -7,20 +7,29 @@ The pair is a mixture of tilted coins, `pairs.coins.CoinMixture` (docs/theory.md
   a neutral one; the others the same labels, each 1/q times as often as the larger of the target's two laws.
 * k-ary randomised response: a random answer is a label, a coin label if it is one of the target's two values. The pair
   is exact for an adversary who sees more or less of who answered at random.
+
+*Users with budgets of their own, and dummy reports*, shuffled together (docs/people.md, section 10). Who hides the
+target are the others who show a label. Each does so with a probability of its own, and the labels shown have one law
+for all of them: so their number is Poisson-binomial instead of binomial (`pairs.coins.MixedCoins`). A dummy is a user
+whose answer is always random: another user's report is a label with probability gamma, a dummy for certain. How many
+dummies a user sends does not depend on its value. For whoever sees which of the other users' messages are random the
+pair is exact; with gamma = 0 that is everybody who knows their values, as those can be taken off.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from ..numerics.validation import between, choice, integer_in, positive_float, unit_interval, users
-from ..pairs.coins import CoinMixture, Shown
+from ..numerics.sides import Bounds
+from ..numerics.validation import Check, between, choice, integer_in, positive_float, positive_int, unit_interval, users
+from ..pairs.coins import CoinMixture, LabelClass, MixedCoins, Shown
 from ..pairs.pair import Cohort, Pair
 from ..randomizers.base import EPS0_MAX, settle
-from .base import SMALLEST_EPS0, OfReports, largest_loss, local_epsilon, said
+from .base import SMALLEST_EPS0, SUBSTITUTION, Mechanism, OfReports, largest_loss, local_epsilon, said
 
 NEAREST_GAMMA = 1.0 - 1e-12  # the largest gamma below 1
 ADVERSARIES = ("strong", "weak", "strong-conditional")
@@ -214,3 +223,217 @@ class ShuffledRR(OfReports):
         """Amplification needs a view that hides the cohort: seeing who answered at random would not."""
         hides = "sees the shuffled reports only (the pair is a valid bound, not exact)"
         return self.assumptions() | {"adversary": hides}
+
+
+Classes = tuple[tuple[float, int], ...]
+
+
+def _classes(name: str, given: Any, check: Check) -> Classes:
+    """Pairs (of that name, count), both checked."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"others must be pairs ({name}, count), got {given!r}")
+    pairs = [tuple(pair) for pair in given]
+    if not all(len(pair) == 2 for pair in pairs):
+        raise ValueError(f"others must be pairs ({name}, count), got {given!r}")
+    return tuple((check(name, value), positive_int("count", count)) for value, count in pairs)
+
+
+class _Mixed(Mechanism):
+    """A target among classes of other users."""
+
+    eps0: float
+    others: Classes
+
+    unsampled = "no pair is known for a hidden cohort of mixed budgets or mixed randomizers"
+
+    @property
+    def users(self) -> int | None:
+        return 1 + sum(count for _, count in self.others)
+
+    @property
+    def _neighbours(self) -> str:
+        return f"{SUBSTITUTION}, one of local budget {self.eps0:g}"
+
+
+@dataclass(frozen=True, repr=False)
+class MixedRR(_Mixed):
+    """The target of budget `eps0` among users of other budgets, all of them by k-ary randomised response.
+
+    k : alphabet size, k >= 2.
+    eps0 : the target's local epsilon, in [1e-9, 700].
+    others : (eps0, count) for each class of the other users.
+
+    The guarantee is the target's: every class of users has a mechanism of its own (`of_classes`). The adversary sees
+    the shuffled reports, and who of the *other* users answered at random; for that view the pair is exact. There is no
+    pair for a hidden cohort. Complexity: that of `ShuffledRR`, and O(n) for two or more classes. Users differ in
+    nothing but how often they answer at random: another randomizer of a smaller epsilon may hide the target worse, see
+    `MixedRandomizers`. Budgets must not depend on the data. Raises ValueError or TypeError.
+
+    >>> from pld_shuffle import Accountant
+    >>> for eps0, mechanism in MixedRR.of_classes(4, {1.0: 5000, 3.0: 5000}).items():
+    ...     print(eps0, round(Accountant().compose(mechanism).get_epsilon(1e-6), 3))
+    1.0 0.044
+    3.0 0.131
+    """
+
+    k: int
+    eps0: float
+    others: Classes
+
+    CHECKS: ClassVar = {"k": partial(integer_in, lowest=2), "eps0": local_epsilon}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, others=_classes("eps0", self.others, local_epsilon))
+
+    @classmethod
+    def of_classes(cls, k: int, users: Mapping[float, int]) -> dict[float, MixedRR]:
+        """For each class of users, {eps0: count}, the mechanism whose target is one of them."""
+        found = {}
+        for eps0, count in users.items():
+            rest = {**users, eps0: positive_int("count", count) - 1}
+            others = tuple((eps, number) for eps, number in rest.items() if number != 0)
+            found[eps0] = cls(k, eps0, others)
+        return found
+
+    @cached_property
+    def pair(self) -> MixedCoins:  # type: ignore[override]
+        classes = tuple(LabelClass(count, *self._rates(eps)) for eps, count in self.others)
+        return answers(self.k, *self._rates(self.eps0), classes, largest_loss(self.eps0))
+
+    def assumptions(self) -> dict[str, str]:
+        return said(
+            f"exact pair of {self.k}-ary randomised response by everybody, each class at a budget of its own, for this"
+            " adversary",
+            neighbours=self._neighbours,
+            adversary="sees the shuffled reports, and who of the other users answered at random",
+            sampling="all users take part; budgets do not depend on the data",
+        )
+
+    def _rates(self, eps: float) -> tuple[float, float]:
+        """gamma and 1 - gamma."""
+        shrink = math.exp(-eps)
+        whole = 1.0 + (self.k - 1) * shrink
+        return self.k * shrink / whole, -math.expm1(-eps) / whole
+
+
+@dataclass(frozen=True, repr=False)
+class MixedRandomizers(_Mixed):
+    """The target among users who run other randomizers, whose ratios to the target's are known.
+
+    eps0 : the target's local epsilon, in [1e-9, 700].
+    others : (ratio, count) for each class of the other users, 1 <= ratio < inf: no law of the target's randomizer,
+        whatever its value, is anywhere more than `ratio` times the law of a user of the class, whatever its value.
+    tv : at least the total variation of any two laws of the target's randomizer, in [0, 1].
+
+    The ratio of users with the target's own randomizer is e^eps0. **It does not follow from a budget**: if everybody
+    adds Laplace noise to a value in [0, 1], the target at eps0 and another user at eps <= eps0, it is e^eps eps0/eps;
+    at a larger eps there is none, and such a user does not count, nor does one who may do anything. Lower ends are of
+    the same pair. There is no pair for a hidden cohort. Complexity: as `MixedRR`. Raises ValueError or TypeError.
+
+    >>> from pld_shuffle import Accountant
+    >>> noisier = (math.exp(1.0) * 2.0 / 1.0, 5000)  # Laplace noise at eps0 = 1 next to a target at eps0 = 2
+    >>> mixed = MixedRandomizers(eps0=2.0, others=((math.exp(2.0), 4999), noisier))
+    >>> round(Accountant().compose(mixed).get_epsilon(1e-6), 3)
+    0.105
+    """
+
+    eps0: float
+    others: Classes
+    tv: float = 1.0
+
+    CHECKS: ClassVar = {"eps0": local_epsilon, "tv": between(0.0, 1.0)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, others=_classes("ratio", self.others, between(1.0, 1e304)))
+
+    @cached_property
+    def pair(self) -> MixedCoins:  # type: ignore[override]
+        shrink, spread = math.exp(-self.eps0), -math.expm1(-self.eps0)
+        theta = spread / (1.0 + shrink)
+        # No total variation exceeds any of these.
+        beta = min(self.tv, theta, *(ratio - 1.0 for ratio, _ in self.others))
+        bare = (theta - beta) / theta  # w
+        return MixedCoins.of(
+            tuple(
+                LabelClass(count, min(1.0, (1.0 + beta) / ratio), (ratio - 1.0 - beta) / ratio)
+                for ratio, count in self.others
+            ),
+            coin=min(1.0, 2.0 * beta / (spread * (1.0 + beta))),
+            neutral=bare / (1.0 + beta),
+            target=Shown(beta / theta, bare, 0.0),
+            theta=theta,
+            gap=2.0 * shrink / (1.0 + shrink),
+            local_loss=largest_loss(self.eps0),
+        )
+
+    def assumptions(self) -> dict[str, str]:
+        return said(
+            "(p, beta, q) reduction with a q for each class of users, for every randomizer of the target's"
+            f" with eps0={self.eps0:g} and total variation at most {self.tv:g}",
+            neighbours=self._neighbours,
+            sampling="all users take part; who runs which randomizer does not depend on the data",
+        )
+
+
+def answers(k: int, uniform: float, truth: float, others: tuple[LabelClass, ...], local_loss: Bounds) -> MixedCoins:
+    """The labels of a target who answers uniformly over k values with one probability, and else the truth."""
+    coin, neutral = 2.0 / k, (k - 2) / k
+    shown = truth + uniform * coin
+    return MixedCoins.of(
+        others,
+        coin=coin,
+        neutral=neutral,
+        target=Shown(shown, uniform * neutral, 0.0),
+        theta=truth / shown,
+        gap=uniform * coin / shown,
+        local_loss=local_loss,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class DummyReports(Mechanism):
+    """n users shuffle k-ary randomised responses, and `dummies` uniformly random values each.
+
+    k : values a user can have, at least 2. n : users, the target included, who follow the protocol.
+    dummies : d > 0 from every user: the integer part for certain, and one more with probability the rest.
+    gamma : probability that a user's own report is a uniformly random value, in [0, 1); 0 is the value itself.
+
+    Raises ValueError or TypeError. Complexity: that of `MixedRR`.
+
+    >>> from pld_shuffle import Accountant
+    >>> round(Accountant().compose(DummyReports(k=16, n=10_000, dummies=1.0)).get_epsilon(1e-6), 3)
+    0.217
+    """
+
+    k: int
+    n: int
+    dummies: float
+    gamma: float = 0.0
+
+    unsampled = "no pair is known for a hidden cohort with dummies"
+
+    CHECKS: ClassVar = {
+        "k": partial(integer_in, lowest=2), "n": users,
+        "dummies": between(1e-12, 1e6), "gamma": between(0.0, 1.0, "[)"),
+    }  # fmt: skip
+
+    @cached_property
+    def pair(self) -> MixedCoins:  # type: ignore[override]
+        k, gamma, whole = self.k, self.gamma, int(self.dummies)
+        rest = self.dummies - whole
+        classes = [
+            LabelClass(self.n - 1, gamma, 1.0 - gamma),
+            LabelClass(self.n * whole, 1.0, 0.0),
+            LabelClass(self.n, rest, 1.0 - rest),
+        ]
+        loss = math.log1p(k * (1.0 - gamma) / gamma) if gamma > 0.0 else math.inf
+        held = tuple(part for part in classes if part.number > 0 and part.rate > 0.0)
+        return answers(k, gamma, 1.0 - gamma, held, Bounds(loss * (1.0 - 4e-15), loss * (1.0 + 4e-15)))
+
+    def assumptions(self) -> dict[str, str]:
+        return said(
+            f"exact labels of {self.k}-ary randomised response and of {self.dummies:g} dummies a user",
+            sampling="all n users take part and send their dummies; values are dropped at random by nobody",
+        )

@@ -15,11 +15,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .sides import ROUNDOFF
-
-Array = NDArray[np.float64]
+from .sides import ROUNDOFF, Array
 
 MAX_ATOMS = 5e7
 
@@ -56,7 +53,7 @@ def chernoff_window(n: int, p: float, truncated_mass: float) -> tuple[int, int]:
     return first_outside(math.floor(mean), -1) + 1, first_outside(math.ceil(mean), n + 1) - 1
 
 
-def binomial_window(n: int, p: float, low: int, high: int) -> NDArray[np.float64]:
+def binomial_window(n: int, p: float, low: int, high: int) -> Array:
     """Bin(n, p) on low .. high, normalised to 1 there. MemoryError beyond MAX_ATOMS of them.
 
     By ratios outwards from the mode; the scale is the sum, never lgamma. The relative rounding error of an entry is at
@@ -91,7 +88,7 @@ class Counts(NamedTuple):
     """
 
     low: int
-    masses: NDArray[np.float64]
+    masses: Array
     mode: int
     error: float
     drift: float

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 
 from . import kernels
 from .binomial import Trials, counts
-from .sides import ROUNDOFF
-
-Array = NDArray[np.float64]
+from .sides import ROUNDOFF, Array
 
 MISSED = 1e-290  # of the mass, roughly, that a window may leave out on a side
 MOST_MISSED = 1e-120  # the same, where a window is as long as it may be

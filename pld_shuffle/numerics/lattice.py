@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import kernels
-from .sides import Side
+from .sides import Array, Side
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Offsets this close to a lattice point, in units of the loss, count as on it (booked in slack).

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Array = NDArray[np.float64]
+
     # For type checkers the ends are floats or arrays, which a NamedTuple of Python 3.10 cannot say.
     from typing_extensions import TypeVar
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
         def upper(self) -> Ends: ...
 
 else:
+    Array = Any
 
     class Bounds(NamedTuple):
         """A certified enclosure: ``lower <= truth <= upper``; floats, or arrays of one shape."""
@@ -79,7 +82,7 @@ def below(value: float, operations: float = 1.0) -> float:
     return math.nextafter(value - abs(value) * (operations * ROUNDOFF), -math.inf)
 
 
-def total(values: NDArray[np.float64]) -> float:
+def total(values: Array) -> float:
     """The sum of nonnegative numbers, below 1e300 in all: of relative error u (1 + 1e-6), faster than by `math.fsum`.
 
     Each is split into a multiple of 2^-52 s, s >= twice the sum a power of 2, and a rest of at most 2^-53 s (Rump,

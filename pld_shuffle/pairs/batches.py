@@ -16,17 +16,14 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Bounds, Side, above, below
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side, above, below
 from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_error, _power, _spread
 from .game import THINNED, Played, lattice, normal, play, preceded, rate, softened
 from .gaussian import GaussianPair
 from .pair import Atoms, Cohort, Resolution, completed
 from .profile import MAX_POINTS, SAME, ProfilePair, ProfilePoints, at_distances, points, profile_atoms
 from .slots import SlotLaw, rest_of
-
-Array = NDArray[np.float64]
 
 # That chords of a profile may err by, in e^eps, relative: of the attack, of the bound, and where less is proved.
 CHORD = 1e-5, 8e-5, 8e-4

@@ -6,8 +6,6 @@ nothing. U = 2^-53. A computed exponent is off by at most SLACK U times the sum 
 which every loop keeps beside the value; shares may be off by 4 U relatively, which SLACK covers too.
 """
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
-
 from __future__ import annotations
 
 import math

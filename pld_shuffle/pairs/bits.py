@@ -27,18 +27,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..numerics.binomial import Trials, binomial_window, counts
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.validation import positive_float
 from .discrete import Losses, OrderedPair
 from .pair import ALL_USERS, Atoms, Cohort, Pair, Resolution, zoned
 from .profile import ProfilePair, UpperPair
 from .slots import SlotLaw
 from .strategy import Types, hull, in_blocks
-
-Array = NDArray[np.float64]
 
 MOST = 4_000  # sums per growth; beyond, the bound stays as wide as it is
 LISTED = 256  # datasets that are types, or ranges of them: width against speed

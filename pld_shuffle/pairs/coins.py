@@ -40,12 +40,10 @@ from numpy.typing import NDArray
 
 from ..numerics.binomial import Counts, Trials, counts
 from ..numerics.lattice import require_memory
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from .pair import Atoms, Cohort, Pair, Resolution, completed
 from .profile import ProfilePair, at_distances
 from .slots import SlotLaw, SlotPair
-
-Array = NDArray[np.float64]
 
 MAX_COMPONENTS = 4_000_000
 MAX_CUTS = 100_000

@@ -4,8 +4,6 @@ The law: X = x_j with probability b_j, and X = 0 with probability `rest`; S is a
 docstring of `slots` has the formulas, docs/theory.md, section 8, the proofs. u = 2^-53.
 """
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
-
 from __future__ import annotations
 
 import math

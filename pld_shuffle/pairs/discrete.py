@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..numerics import kernels
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.validation import real_array
 from .pair import AddedUp, Atoms, Pair, Resolution, completed
 from .profile import ProfilePair
-
-Array = NDArray[np.float64]
 
 MOST_SEPARATE = 1000  # atoms up to which none is put on a lattice
 FAR_BEYOND = 1.1  # times the largest loss that was kept

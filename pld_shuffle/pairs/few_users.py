@@ -14,8 +14,6 @@ Either side is a law of its own, known to rounding: so points of its profile may
 contour of `pairs.slots` decays slowly where the sum has few terms, and not at all next to the largest loss.
 """
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
-
 from __future__ import annotations
 
 import math
@@ -28,12 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from .pair import Cohort
 from .ratio_sums import NOTHING, RatioLaw, additions
 from .slots import NoiseLaw, SlotLaw, SlotPair, rest_of
-
-Array = NDArray[np.float64]
 
 MOST_USERS, MOST_TAILED = 32, 12  # the latter if ratios have a long tail
 PER_DEVIATION = 500.0  # lattice points, of one slot's ratio, over the root of the number of slots

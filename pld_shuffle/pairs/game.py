@@ -12,8 +12,6 @@ steps have that law, and their sum is a slot law. Both things are certified: the
 (`softened`), the second by an inequality between four integrals for every cell of directions (`rate`).
 """
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
-
 from __future__ import annotations
 
 import math
@@ -25,13 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel, reordering, unchecked
-from ..numerics.sides import ROUNDOFF, Bounds
+from ..numerics.sides import ROUNDOFF, Array, Bounds
 from .allocation import _edges, _merged
 from .gaussian import gaussian_delta
 from .profile import at_distances, distances_by_mass
 from .slots import rest_of
-
-Array = NDArray[np.float64]
 
 CELLS = (-1.0, -0.985, -0.94, -0.84, -0.66, -0.4, 0.05, 0.55, 1.0)  # ends of cells of c
 APART_FAR, MOST_ATOMS = 0.09, 128  # largest distance of atoms, relative: far ones count alone; on one side of 0

@@ -16,13 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Bounds, above, below
+from ..numerics.sides import ROUNDOFF, Array, Bounds, above, below
 from .pair import Pair
 from .profile import ProfilePair
-
-Array = NDArray[np.float64]
 
 LARGE = 30.0  # from log(r g) on, logarithms are accurate enough
 RENYI_ROUNDING = 1e-14  # relative, of a closed form of the Renyi divergence

@@ -34,11 +34,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Bounds, Side, total
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side, total
 from ..numerics.tuning import SIZE_ZONE
 from ..numerics.validation import unit_interval
 
-Array = NDArray[np.float64]
 MIRRORED = 16.0 * ROUNDOFF  # masses of opposite losses are mirror images to so much
 
 

@@ -25,13 +25,11 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import FEW_PROFILES, SLOT_POINTS
 from .pair import Atoms, Cohort, Pair, Resolution, completed
 
-Array = NDArray[np.float64]
 #: Bounds on delta, arrays, at growths expm1(eps) >= 0.
 Profile = Callable[[Array], Bounds]
 

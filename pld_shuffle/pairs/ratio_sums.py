@@ -12,8 +12,6 @@ the masses q of a cell and the bend g that what comes after has there, by a look
 Values are centred, V = S - k. Rounding: masses to `error`, relative; values to `drift` (S + k), absolute.
 """
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
-
 from __future__ import annotations
 
 import math
@@ -21,13 +19,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel
-from ..numerics.sides import ROUNDOFF, Side, total
+from ..numerics.sides import ROUNDOFF, Array, Side, total
 from .pair import Atoms
-
-Array = NDArray[np.float64]
 
 FEW = 1024  # steps of a law whose errors would be counted often
 RUN = 64  # sums of one row in one cell that are added before they are added to the others

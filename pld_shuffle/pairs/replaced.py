@@ -9,8 +9,6 @@ the values sinh(mu y) do not depend on s, their masses do. So the sums of many s
 lies in a cell is known under W, P and Q: then every set T of cells is a test, with P(T) - s Q(T) <= H_s for all s.
 """
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
-
 from __future__ import annotations
 
 import math
@@ -19,14 +17,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import RATIO_KNOTS, SUM_RTOL
 from .ratio_sums import RatioLaw, Wanted, additions, beyond, chosen_knots, coarse_laws
-
-Array = NDArray[np.float64]
 
 FAINT = 1e-7  # what the lowest values of all steps may change, relative: they are one
 TOGETHER, REACH = 16, 0.6  # s that are asked together at most; deviations between them, over the root of the steps

@@ -25,14 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.search import crossing
-from ..numerics.sides import ROUNDOFF, Bounds
+from ..numerics.sides import ROUNDOFF, Array, Bounds
 from .coins import CoinMixture
 from .game import StepLaws, played
 from .profile import UpperPair
 from .swap import extreme_laws
 from .swap_pairs import stronger_clones
-
-Array = NDArray[np.float64]
 
 EDGES = np.append([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], 10.0 * 2.0 ** np.arange(7.0))  # of n u
 SMOOTHINGS = 0.03 * 1.6 ** np.arange(10.0)  # lam times the deviation of binary randomised response

@@ -16,16 +16,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.integer_laws import IntegerLaw
-from ..numerics.sides import ROUNDOFF
+from ..numerics.sides import ROUNDOFF, Array
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks, Pair
 from .profile import ProfilePair
 from .strategy import AnyOf
-
-Array = NDArray[np.float64]
 
 MOST_KEPT = 0.5  # of the atoms, if putting equal ones together is worth their rounding
 

@@ -29,14 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.binomial import chernoff_window
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
 from ..randomizers.base import LocalRandomizer
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import ALL_USERS, Atoms, Cohort, Resolution
 from .profile import ProfilePair
-
-Array = NDArray[np.float64]
 
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
 MAX_GROUPS = 16  # of reports whose views are listed

@@ -8,8 +8,6 @@ Where arguments are rounded, M moves by at most |z| times a *slack*, which is ad
 analytic majorant (m |M|^(n-1) + |M|^(n+1)/m)/2, log m = home, takes the place of |M|^n throughout.
 """
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
-
 from __future__ import annotations
 
 import math

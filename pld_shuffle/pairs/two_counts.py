@@ -18,17 +18,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from .bits import BitAttackPair, BitPair, BitShares, binomial_pmf, bit_profile, ones_law, rough_scale
 from .discrete import EitherOrder, OrderedPair
 from .pair import ALL_USERS, Atoms, Attacks, Cohort, Pair
 from .profile import HiddenOrder, ProfilePair, UpperPair, points, profile_atoms
 from .shifted import losses, side_by_side, with_attack
 from .slots import SlotLaw
-
-Array = NDArray[np.float64]
 
 FEW, LEAST = 16, -650.0  # users of whom all datasets are asked: width against speed; logarithm of the smallest mass
 PIECES = 4  # of either half of the range of ones
