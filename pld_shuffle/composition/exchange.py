@@ -4,12 +4,11 @@ Let V_b(y) be the hockey-stick divergence, at e^y for any real y, of Gaussian no
 Whoever may still spend b, at a running loss l, is to exceed epsilon by at most V_b(epsilon - l) + k b. A round of loss
 L may be *bought* for c, with a cushion a of noise that is kept, if
 
-    E V_a(y - L) <= V_(a+c)(y) + k c     for all real y,                               (*)
+    E V_a(y - L) <= V_(a+c)(y) + k c     for all real y:               (*)
 
-in words: the round and noise a, together, are no worse than noise a + c, but for k c. More noise on top changes nothing
-in that. So by induction from the last round a run that starts with budget B is (epsilon, V_B(epsilon) + k B)-DP,
-whatever is chosen and whenever it stops (docs/howto/adaptive.md has the proof). *Reserved rounds* R may be taken at any
-time for nothing: V_(R,b), of R and noise b together, takes the place of V_b.
+the round and noise a, together, are no worse than noise a + c, but for k c. So a run that starts with budget B is
+(epsilon, V_B(epsilon) + k B)-DP, whatever is chosen and whenever it stops. *Reserved rounds* R may be taken at any time
+for nothing: V_(R,b), of R and noise b together, takes the place of V_b (docs/howto/adaptive.md, Theorem 1).
 
 The more is left, the more a round looks like its variance. So prices are asked for at a ladder of cushions, and fall to
 a few parts in ten thousand above the variance.

@@ -10,9 +10,8 @@ rounding of transforms, in the 2-norm, are booked. Proofs: docs/theory.md, secti
 docs/certificates.md, 10 and 11.
 
 *By direct convolution* (`DirectReading`) products have relative accuracy everywhere, at quadratic cost: for the rare
-composition whose tilted law has a deep valley at the losses of interest (one round in the bulk, or one near its largest
-loss, but little between), where no tilt lifts them over the rounding of an integral. Nothing is subtracted, so every
-number has a relative error, and no mass is left out. One round needs no lattice: its atoms are read where they lie.
+composition whose tilted law has a deep valley at the losses of interest, where no tilt lifts them over the rounding of
+an integral. Nothing is subtracted, and no mass is left out. One round's atoms are read where they lie.
 """
 
 from __future__ import annotations

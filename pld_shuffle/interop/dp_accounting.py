@@ -3,12 +3,11 @@
 `to_dp_accounting` and `from_dp_accounting` take distributions there and back, `to_event` central mechanisms there;
 `ShufflePrivacyAccountant` answers with our certified bounds, so that `calibrate_dp_mechanism` works with them.
 
-Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRelation.REPLACE_ONE`, and so is this
-accountant unless REPLACE_SPECIAL is asked for: one user's record becomes the special, zero record (`ZeroOut`). Under
-REPLACE_ONE a noise multiplier is noise over the *norm* of one contribution, so replacing it moves a sum by twice that
-norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in dp_accounting, and `LaplaceDpEvent(z)` is
-`Laplace(scale=z, sensitivity=2)`, also on several coordinates (splitting a shift leaves less mass at the two extreme
-losses). Under REPLACE_SPECIAL the sensitivity is the norm itself.
+Neighbours are those of `NeighboringRelation.REPLACE_ONE`, or of REPLACE_SPECIAL: one user's record becomes the special,
+zero record (`ZeroOut`). Under REPLACE_ONE a noise multiplier is noise over the *norm* of one contribution, and
+replacing it moves a sum by twice that norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in
+dp_accounting, and `LaplaceDpEvent(z)` is `Laplace(scale=z, sensitivity=2)`, also on several coordinates (splitting a
+shift leaves less mass at the two extreme losses). Under REPLACE_SPECIAL the sensitivity is the norm itself.
 
 What dp_accounting's own composition adds is described and measured in docs/interop.md.
 """

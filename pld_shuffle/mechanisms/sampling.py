@@ -8,13 +8,11 @@ Who stays away sends one more report, "absent", whatever the value; the number o
 everybody's shuffle of a randomizer with one more report, and dropouts are that in a cohort (docs/swap.md): what is
 proved for shuffled reports is proved for them.
 
-*A sticky cohort* (docs/people.md, section 3). Let h be the profile of the T rounds on a known cohort, to which the
-target belongs with probability r. By advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) the view of all T
-rounds together has H_s <= r h((s - 1 + r)/r), s >= 1, and by reflection for s < 1: the general amplification of the
-*composed* pair, once. For T = 1 Theorem C of docs/swap.md is sharper. The lower ends' attack: all other users hold the
-target's second value, so that who stands in looks like the second dataset. With (P_0, P_1) the two views of a known
-cohort it is the ordered pair (r P_0 + (1-r) P_1, P_1); the reversed one has H_s = (1-b) H_{r s/(1-b)}(P_1 || P_0), b =
-s (1-r), and 0 from b = 1 on.
+*A sticky cohort* (docs/people.md, section 3): the general amplification of the *composed* pair of the T rounds, once.
+By advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) the view of all rounds together has H_s <= r h((s - 1
++ r)/r), s >= 1, and by reflection for s < 1, h the profile on a known cohort and r the probability of being in it. For
+T = 1 Theorem C of docs/swap.md is sharper. The lower ends' attack: all other users hold the target's second value, so
+that who stands in looks like the second dataset (`pairs.profile.HiddenOrder`).
 """
 
 from __future__ import annotations

@@ -6,18 +6,16 @@ blanket, where the adversary is told who drew from it (docs/theory.md, section 8
 stronger clones, which follow from it. For one randomised bit the number of ones is all there is to see:
 `pairs.bits` is exact.
 
-*The blanket adversary* (Balle, Bell, Gascon, Nissim 2019, section 5) sees, beyond the shuffled reports, who of the
-other n-1 users drew their report from the blanket (the part of the law that does not depend on the value), and those
-users' other reports. Its divergence is exact: the slot law with W the blanket (`pairs.slots`).
+*The blanket adversary* (Balle, Bell, Gascon, Nissim 2019, section 5) is told who of the other n-1 users drew their
+report from the blanket (the part of the law that does not depend on the value), and those users' other reports. Its
+divergence is exact: the slot law with W the blanket (`pairs.slots`).
 
 *Lower ends* are attacks: n-1 users with one chosen value, and two chosen values of the target, are concrete
 neighbouring datasets, the slot law with W the law of the chosen value. The randomizer lists the triples (first, second,
 others) to try; reports of noise are merged to cells, which is a lower side.
 
-*Counted bits* (`CountedBits`). n users send bits that are 1 with one probability if the user holds 1, and with a
-smaller one if the user holds 0, and nothing but the number of ones is published: by secure sums, or by a shuffler of
-equal bits. It is certified for every dataset, and exact for one round but for the lattice: nobody is told who answered
-at random.
+*Counted bits* (`CountedBits`): bits of which nothing but the number of ones is published, by secure sums or by a
+shuffler of equal bits. Certified for every dataset, and exact for one round but for the lattice.
 """
 
 from __future__ import annotations

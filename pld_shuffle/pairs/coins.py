@@ -24,7 +24,8 @@ the lattice are summed: they lie between the same two lattice points.
 
 *Several classes* (`MixedCoins`). A user of class i shows a label with a probability of its own, rate_i; all labels are
 coin labels with one probability, and the target always shows one. Then the bias is theta m/(m + kappa c), kappa =
-(target_neutral/neutral) (coin/target_coin), whatever the rates are; buckets remain certified (docs/people.md, 10).
+(target_neutral/neutral) (coin/target_coin), whatever the rates are; buckets remain certified (docs/people.md,
+section 10).
 """
 
 from __future__ import annotations

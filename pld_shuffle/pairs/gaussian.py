@@ -141,7 +141,7 @@ class PoissonGaussianPair(ProfilePair):
 
         P = (1-q) N(0) + q N(a),   Q = (1-q) N(0) + q N(-a).
 
-    It dominates in both orders, and is exact if the adversary knows the rest of the sample (docs/theory.md, 10).
+    It dominates in both orders, exactly if the adversary knows the rest of the sample (docs/theory.md, section 10).
 
     Profile: with r = e^(a^2/2) (1-q)/q, g = s - 1, the loss exceeds eps where w = e^(a x) solves w^2 - r g w -
     s > 0, and

@@ -12,13 +12,10 @@ and kept, for values that do not change, use `RAPPORHistogram`: all its collecti
 *one* shuffled collection of the memoised filters, `lifetime_mechanism`, accounted once. That needs the same users in
 every collection; where values change, filters are to be memoised anew, and the lifetimes composed.
 
-*With dummies*, several messages a user, of which one has the value:
-
-* `BallsIntoBins` (Luo, Wang, Yi 2022): the value itself, and uniformly random values next to it.
-* `MixDUMP` (Li et al. 2023): the same, the value sent by k-ary randomised response.
-* `FakeUsers` (Cheu and Zhilyaev 2022): one-hot bits, each flipped with probability f, and as many vectors of flipped
-  zeros as wanted. The target's report is at most (1-f)/f times as likely as a fake one, and at most the square of that
-  times as another user's: the (p, beta, q) reduction with a q for each, beta = 1 - 2 f.
+*With dummies*, several messages a user, of which one has the value: `BallsIntoBins` (Luo, Wang, Yi 2022) sends
+uniformly random values next to it, `MixDUMP` (Li et al. 2023) the value by k-ary randomised response, and `FakeUsers`
+(Cheu and Zhilyaev 2022) one-hot bits, each flipped with probability f, and as many vectors of flipped zeros as wanted
+(docs/sums.md, section 6).
 
 Privacy counts the dummies of `honest` users only; errors are of a run in which everybody sends theirs.
 """

@@ -12,19 +12,11 @@ misses some value (Ye and Barg 2018; Wang et al. 2016).
 
 *Local hashing* (Wang, Blocki, Li, Jha, USENIX Security 2017): a random hash function, and the randomized response of
 the hashed value. The hash family is (polynomials of degree 3 in x mod P) mod l, with P the smallest prime that is at
-least max(k, l) (Carter and Wegman 1979): the residues mod P of any four values are independent and uniform. With P = u
-l + v, 0 <= v < l, a bucket has u or u + 1 residues, and two values collide with probability c = (v (u+1)^2 + (l-v) u^2)
-/ P^2, at least 1/l. The function is public, so the laws are averages over it: tv has a factor 1 - c (the table of Wang
-et al. 2024 has it without, an upper bound), and the blanket of one function is that of randomized response, unless all
-k values collide, when its mass is 1. For k > 4 that is not counted: it has a probability of at most that of four, about
-l^-3.
+least max(k, l) (Carter and Wegman 1979). Two values collide with a probability c of at least 1/l.
 
-*Hadamard response* (Acharya, Sun, Zhang, AISTATS 2019, with one block): a column of a Hadamard matrix on which the
-value's row is +1. K is the smallest power of 2 with K >= k + 1. Value x has row r = x + 1 of the K x K Sylvester
-matrix, whose entry at (r, c) is +1 iff r & c has even parity. C_x is the set of the s = K/2 columns on which that row
-is +1. Reports in C_x have weight e^eps0, all others weight 1, norm Z = s (e^eps0 + 1). Two values share s/2 reports, so
-tv = (e^eps0 - 1) s / (2 Z). Column 0 belongs to every C_x, and no other does, since the rows 1, 2, 4, ..., K/2 are in
-use; so gamma = (K - 1 + e^eps0) / Z.
+*Hadamard response* (Acharya, Sun, Zhang, AISTATS 2019, with one block): a column of the K x K Sylvester matrix, K the
+smallest power of 2 with K >= k + 1, on which the value's row x + 1 is +1. C_x is the set of these s = K/2 columns, of
+weight e^eps0; all others have weight 1, and the norm is Z = s (e^eps0 + 1). Laws of both: docs/theory.md, section 8.
 
 All formulas are written in e^{-eps0}, so that they keep their relative accuracy for large eps0.
 """
