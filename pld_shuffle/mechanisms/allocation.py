@@ -231,11 +231,6 @@ class ShuffledBatches(Mechanism):
         return max(0, self.records - self.batches * self.batch_size)
 
     @property
-    def _uneven(self) -> bool:
-        """Whether the last batch is smaller."""
-        return self.records < self.batches * self.batch_size
-
-    @property
     def hidden(self) -> bool:
         return self.batches > 1
 
@@ -252,7 +247,8 @@ class ShuffledBatches(Mechanism):
     def pair(self) -> Pair:  # type: ignore[override]
         distance = 1 if self.relation == ZERO_OUT else 2
         steps, spare = GaussianSteps(self.sigma, 1, 1 - distance, 0), self.left_out > 0
-        one = BatchesBound(steps, self.batches, self._rate, spare, self._uneven)
+        uneven = self.records < self.batches * self.batch_size
+        one = BatchesBound(steps, self.batches, self._rate, spare, uneven)
         if self.batches == 1 or not (spare or one.covered):
             return Gaussian(sigma=self.sigma, sensitivity=float(distance)).pair
         back: ProfilePair | None = one.reverse

@@ -153,20 +153,19 @@ def real_array(name: str, value: Any, rounding: Side | None = None) -> NDArray[n
     return np.array(entries, dtype=np.float64).reshape(array.shape)
 
 
-def probabilities(name: str, value: Any, rounding: Side | None = None) -> NDArray[np.float64]:
-    """`value` as a float array with every entry in [0, 1]."""
-    array = real_array(name, value, rounding)
-    if not np.all((array >= 0.0) & (array <= 1.0)):
-        raise ValueError(f"{name} must be in [0, 1], got {value!r}")
-    return array
+def entries(most: float, meant: str) -> Callable[..., NDArray[np.float64]]:
+    """What reads a float array with every entry from 0 to `most`."""
+
+    def check(name: str, value: Any, rounding: Side | None = None) -> NDArray[np.float64]:
+        array = real_array(name, value, rounding)
+        if not np.all((array >= 0.0) & (array <= most)):
+            raise ValueError(f"{name} must be {meant}, got {value!r}")
+        return array
+
+    return check
 
 
-def nonnegatives(name: str, value: Any, rounding: Side | None = None) -> NDArray[np.float64]:
-    """`value` as a float array with every entry in [0, inf]."""
-    array = real_array(name, value, rounding)
-    if not np.all(array >= 0.0):
-        raise ValueError(f"{name} must be nonnegative, got {value!r}")
-    return array
+probabilities, nonnegatives = entries(1.0, "in [0, 1]"), entries(math.inf, "nonnegative")
 
 
 Check = Callable[[str, Any], Any]

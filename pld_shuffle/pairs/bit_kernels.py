@@ -193,9 +193,9 @@ def set_up(expm1_eps, sent, low, high):
 
 @inner
 def target(state):
-    """Of a bit of the target: the log of A(zeta0), B its own units, that e^(zeta shift) A(zeta0)^(bits-1) are of.
+    """log A(zeta0), of a bit of the target.
 
-    The sum over i < bits of A^i (s'B)^(bits-1-i) is told in them.
+    The sum over i < bits of A^i (s'B)^(bits-1-i) is in units of e^(zeta shift) A(zeta0)^(bits-1).
     """
     return state.one.log + (state.tilt if state.one.start < 0.0 else 0.0)
 

@@ -216,8 +216,7 @@ def _cohort(
     limits = (max(ones[0] - 1, 0), min(ones[1], users - 1))
     height = _everybody(users, shares, full * (1.0 - rounding), bits, limits, rtol).upper
     weight = 1.0 - share + share * (1.0 + expm1_eps) / (1.0 + full * (1.0 - rounding))
-    value: Array = np.minimum(rate * weight * (1.0 + 8.0 * ROUNDOFF) * height, 1.0)
-    return value
+    return np.asarray(np.minimum(rate * weight * (1.0 + 8.0 * ROUNDOFF) * height, 1.0))
 
 
 def _equal_others(users: int, shares: BitShares, expm1_eps: Array, bits: int, rate: float, held: bool) -> Array:
@@ -226,8 +225,7 @@ def _equal_others(users: int, shares: BitShares, expm1_eps: Array, bits: int, ra
     place = (users - 1, users - 1) if held else (0, 0)
     height = _everybody(users, shares, full * (1.0 + rounding), bits, place, 1.0).lower
     weight = (1.0 + expm1_eps) / (1.0 + full * (1.0 + rounding)) if held else 1.0
-    value: Array = rate * weight * (1.0 - 8.0 * ROUNDOFF) * height
-    return value
+    return np.asarray(rate * weight * (1.0 - 8.0 * ROUNDOFF) * height)
 
 
 def bit_attack(

@@ -570,8 +570,7 @@ def _bucket_starts(first: int, stop: int, width: float) -> NDArray[np.int64]:
     ratio = math.log1p(width)
     steps = np.arange(math.ceil(math.log(stop / first) / ratio) + 1)
     starts = np.floor(first * np.exp(ratio * steps)).astype(np.int64)
-    found: NDArray[np.int64] = starts[(np.diff(starts, prepend=-1) > 0) & (starts < stop)]
-    return found
+    return np.asarray(starts[(np.diff(starts, prepend=-1) > 0) & (starts < stop)])
 
 
 RAREST = 1e-280  # what windows may leave out of the law of the labels, at least

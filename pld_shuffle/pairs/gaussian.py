@@ -178,8 +178,7 @@ class PoissonGaussianPair(ProfilePair):
         x = self._threshold(expm1_eps)
 
         def tail(y: Array) -> Array:
-            found: Array = 0.5 * erfc(math.sqrt(0.5) * y)
-            return found
+            return np.asarray(0.5 * erfc(math.sqrt(0.5) * y))
 
         near, far = tail(x - a), tail(x + a)
         drop = expm1_eps * ((1.0 - q) * tail(x) + q * far)
@@ -199,17 +198,17 @@ class PoissonGaussianPair(ProfilePair):
         log_w = np.log1p(0.5 * (t + square / (np.sqrt(square + 4.0) + 2.0)))
         root = 0.5 * np.logaddexp(2.0 * log_t, math.log(4.0) + np.log1p(expm1_eps))
         far = np.logaddexp(log_t, root) - math.log(2.0)
-        found: Array = np.where(log_t > LARGE, far, log_w) / a
-        return found
+        return np.asarray(np.where(log_t > LARGE, far, log_w) / a)
 
 
 def _log_mixture(rate: float, exponent: Array) -> Array:
     """log(1 - rate + rate e^exponent)."""
     if rate == 1.0:
         return exponent
-    found: Array = np.where(
-        exponent < 1.0,
-        np.log1p(rate * np.expm1(np.minimum(exponent, 1.0))),
-        np.logaddexp(math.log1p(-rate), math.log(rate) + exponent),
+    return np.asarray(
+        np.where(
+            exponent < 1.0,
+            np.log1p(rate * np.expm1(np.minimum(exponent, 1.0))),
+            np.logaddexp(math.log1p(-rate), math.log(rate) + exponent),
+        )
     )
-    return found

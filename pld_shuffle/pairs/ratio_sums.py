@@ -339,8 +339,7 @@ def _product_grid(law: RatioLaw, other: RatioLaw) -> Array:
     )
     above = np.geomspace(ends[1], high, OCTAVES) if high > ends[1] > 0.0 else np.empty(0)
     below = -np.geomspace(-ends[0], -low, OCTAVES) if low < ends[0] < 0.0 else np.empty(0)
-    grid: Array = np.exp(np.unique(np.concatenate(([low], below, near, above, [high]))))
-    return grid
+    return np.asarray(np.exp(np.unique(np.concatenate(([low], below, near, above, [high])))))
 
 
 def _grid(count: int, low: float, high: float, deviation: float, close: float | None = None) -> Array:
@@ -366,8 +365,7 @@ def _log_parts(law: RatioLaw) -> Array:
     beyond, before = np.cumsum(q[::-1])[::-1], np.cumsum(q)
     call = np.append(np.cumsum((beyond[1:] * gap)[::-1])[::-1], 0.0)
     put = np.append(0.0, np.cumsum(before[:-1] * gap))
-    found: Array = np.log(np.maximum(np.minimum(call, put), 1e-300))
-    return found
+    return np.asarray(np.log(np.maximum(np.minimum(call, put), 1e-300)))
 
 
 @dataclass(frozen=True)
@@ -464,8 +462,7 @@ def chosen_knots(law: RatioLaw, operations: tuple[Operation, ...], number: int, 
 def _important(law: RatioLaw, weight: Array) -> Array:
     """The density of the best knots, times the distance to the next value."""
     root = np.cbrt(law.mass / np.gradient(law.value) * weight)
-    found: Array = 0.5 * (root[1:] + root[:-1]) * np.diff(law.value)
-    return found
+    return np.asarray(0.5 * (root[1:] + root[:-1]) * np.diff(law.value))
 
 
 def _spaced(law: RatioLaw, important: Array, number: int, everywhere: float, close: float | None) -> Array:
@@ -480,8 +477,7 @@ def _spaced(law: RatioLaw, important: Array, number: int, everywhere: float, clo
         octaves = np.arcsinh(loss / math.sqrt(float(law.mass @ loss**2) / float(law.mass.sum())))
     share = important / max(1e-200, float(important.sum())) + everywhere * np.diff(octaves) / (octaves[-1] - octaves[0])
     places = np.append(0.0, np.cumsum(share))
-    knots: Array = np.interp(np.linspace(0.0, places[-1], number + 1), places, grid)
-    return knots
+    return np.asarray(np.interp(np.linspace(0.0, places[-1], number + 1), places, grid))
 
 
 @kernel("1 1 1 1 1 b o1", lambda at, y, *rest: 3e-7 * at.size * y.size)

@@ -312,5 +312,4 @@ def _above(window: _Window, count: int, shift: Array, mean: Array) -> Array:
     logs = np.log(np.maximum(mean, LEAST)), math.log(2.0 * window.unit / count) + mu * shift - 0.5 * mu * mu
     error = 8.0 * ROUNDOFF * (4.0 + np.abs(logs[0]) + abs(math.log(window.unit)) + mu * (shift + mu))
     lost = UNDERFLOW * np.exp(mu * (window.high + shift))
-    found: Array = np.exp(logs[0] + logs[1]) * (1.0 + error) + lost + ndtr(mu - window.high - shift) * (1.0 + 1e-12)
-    return found
+    return np.asarray(np.exp(logs[0] + logs[1]) * (1.0 + error) + lost + ndtr(mu - window.high - shift) * (1.0 + 1e-12))

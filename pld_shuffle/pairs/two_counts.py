@@ -220,5 +220,4 @@ def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
     inner = np.maximum(0.0, p_part - q_part + sign * rounding * (p_part + q_part))
     total = inner @ second.mass * (1.0 + sign * ROUNDOFF * (4.0 * second.loss.size + 16.0))
     certain = first.infinity_mass + second.infinity_mass - first.infinity_mass * second.infinity_mass
-    found: Array = total + (certain if sign > 0.0 else certain * (1.0 - 8.0 * ROUNDOFF))
-    return found
+    return np.asarray(total + (certain if sign > 0.0 else certain * (1.0 - 8.0 * ROUNDOFF)))
