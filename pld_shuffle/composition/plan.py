@@ -246,9 +246,13 @@ class Sketch:
         return float(crossing(excess, low, high, rtol=1e-3))
 
 
-@lru_cache(maxsize=KEPT)
 def _law(pair: Pair, truncated_mass: float) -> PLD:
-    """The coarse upper law of one round."""
+    """The coarse upper law of one round, for a power of 100 below, so that it is found again."""
+    return _coarse_law(pair, max(0.01 ** math.ceil(-0.5 * math.log10(truncated_mass)), 1e-300))
+
+
+@lru_cache(maxsize=KEPT)
+def _coarse_law(pair: Pair, truncated_mass: float) -> PLD:
     step = aligned(pair.scale / SKETCHED_POINTS, float(pair.max_loss.upper))
     size_width = min(0.1, -1.0 / math.log(truncated_mass))
     resolution = Resolution(step, truncated_mass=truncated_mass, size_width=size_width, bias_width=0.2)

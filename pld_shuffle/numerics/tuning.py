@@ -49,7 +49,7 @@ LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be a
 
 # Composition: which evaluator is asked, and how rtol is shared out.
 NUMBERS = 2**23  # held at once, or kept, by a lattice, a table of nodes, a store of laws or a randomizer: memory
-KEPT = 64  # coarse laws of pairs, and 1/4 as many readings of a composition, kept for other questions: memory
+KEPT = 512  # coarse laws of pairs, and 1/4 as many readings of a composition, kept for other questions: memory
 # Distinct pairs; with fewer, lattices take LATTICE_SHARE of what they may: narrower, and seldom made twice.
 CHEAP_PAIRS = 256
 LATTICE_SHARE = 0.3

@@ -348,20 +348,28 @@ def _multinomial(n: int, others: Array, counts: NDArray[np.int64]) -> tuple[Arra
     """
     mean = n * others[:, None]
     off = counts - mean
+    rest = np.array([_rest(row) for row in counts]) if counts.size else np.zeros(counts.shape)
     bulk = counts * np.log1p(off / mean, out=np.zeros(counts.shape), where=counts > 0)
-    exponent = _rest(np.array([n])) + n * math.fsum([-1.0, *others]) - np.sum(bulk - off + _rest(counts), axis=0)
+    exponent = _rest(np.array([n])) + n * math.fsum([-1.0, *others]) - np.sum(bulk - off + rest, axis=0)
     size = 200.0 + float(np.max(np.sum(np.abs(bulk) + np.abs(off), axis=0), initial=0.0))
     return np.exp(exponent), ROUNDOFF * (others.size + 8.0) * size
 
 
 def _rest(counts: NDArray[np.int64]) -> Array:
-    """log c! - c log c + c, to 200 roundings: by Stirling's series, whose error is below the first term left out."""
-    c = np.maximum(counts, FEW_FACTORS)
+    """log c! - c log c + c, to 200 roundings: by Stirling's series, whose error is below the first term left out.
+
+    Every number between the least and the largest is computed once.
+    """
+    least = int(counts.min())
+    every = np.arange(least, int(counts.max()) + 1)
+    c = np.maximum(every, FEW_FACTORS)
     series = 0.5 * np.log(2.0 * math.pi * c)
     for k, factor in enumerate((1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)):
         series += factor * (1.0 / c) ** (2 * k + 1)
     first = [math.log(math.factorial(k)) - k * math.log(max(k, 1)) + k for k in range(FEW_FACTORS)]
-    return np.where(counts < FEW_FACTORS, np.array(first)[np.minimum(counts, FEW_FACTORS - 1)], series)
+    known = np.where(every < FEW_FACTORS, np.array(first)[np.minimum(every, FEW_FACTORS - 1)], series)
+    found: Array = known[counts - least]
+    return found
 
 
 def slot_profile(
