@@ -19,7 +19,7 @@ from pairs import test_coins as coins
 
 from pld_shuffle import Side
 from pld_shuffle.composition import plan, pld
-from pld_shuffle.numerics import binomial
+from pld_shuffle.numerics import integer_laws
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import profile
 from pld_shuffle.pairs.coins import CoinMixture
@@ -63,7 +63,7 @@ UNTOUCHED = {
     "place": pld.place,
     "components": CoinMixture.components,
     "bucketed": CoinMixture._bucketed,
-    "window": binomial.chernoff_window,
+    "window": integer_laws.chernoff_window,
     "kinks": profile._kinks,
     "joined": profile._joined,
 }
@@ -117,9 +117,7 @@ def half_bias(part: Any, side: Side) -> Any:
 
 
 def narrow_window(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        binomial, "chernoff_window", lambda n, p, truncated_mass: UNTOUCHED["window"](n, p, math.sqrt(truncated_mass))
-    )
+    patch.setattr(integer_laws, "chernoff_window", lambda n, p, missed: UNTOUCHED["window"](n, p, math.sqrt(missed)))
 
 
 def halved(name: str) -> Patch:

@@ -29,7 +29,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.binomial import Trials, binomial_window, counts
+from ..numerics.integer_laws import Trials, binomial_window, counts
 from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.validation import positive_float
 from .discrete import Losses, OrderedPair

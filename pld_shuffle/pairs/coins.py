@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.binomial import Counts, Trials, counts
+from ..numerics.integer_laws import Counts, Trials, counts
 from ..numerics.lattice import require_memory
 from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from .pair import Atoms, Cohort, Pair, Resolution, completed

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +82,7 @@ class FewSlots(SlotLaw):
         total, size = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
         drift = (1.0 if self.side is Side.UPPER else -1.0) * (max(sums.drift for sums in self._sums) + 16.0 * ROUNDOFF)
         _positive_parts(
-            self.n, self._weight, *self._origins, drift, *self._sums[0].arrays,
-            *self._sums[1].arrays, expm1_eps, total, size,
+            self.n, self._weight, *self._origins, drift, *self._sums[0][:5], *self._sums[1][:5], expm1_eps, total, size,
         )  # fmt: skip
         terms = self._sums[0].value.size + self._sums[1].value.size + self.n**2 + 16.0
         relative = 2.0 * ROUNDOFF * terms * size + (self._mass_error + 2.0 * abs(drift)) * total
@@ -222,8 +221,7 @@ def among_few(pair: SlotPair, below: SlotLaw, above: SlotLaw, *, tailed: bool = 
     return replace(pair, law=FewLaws(pair.law, lower, upper, tail))
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
+class _Sums(NamedTuple):
     """Laws of sums of 0, 1, ..., n gaps: atoms start[k] to start[k + 1], ascending, and sums up to each atom.
 
     error, drift : the largest ones of the laws.
@@ -248,11 +246,6 @@ class _Sums:
         prefix, moment = (np.concatenate([np.cumsum(term[k]) for term in terms]) for k in (0, 1))
         error, drift = (max(getattr(law, name) for law in known) for name in ("error", "drift"))
         return cls(start, sign * np.concatenate(value), np.concatenate(mass), prefix, moment, error, drift)
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """As the kernel takes them."""
-        return self.start, self.value, self.mass, self.prefix, self.moment
 
 
 @kernel(

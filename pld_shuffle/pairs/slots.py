@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.binomial import chernoff_window
+from ..numerics.integer_laws import chernoff_window
 from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
 from ..randomizers.base import LocalRandomizer

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.binomial import Trials, counts
+from ..numerics.integer_laws import Trials, counts
 from ..numerics.sides import ROUNDOFF
 from .pair import ALL_USERS, Cohort
 

@@ -893,16 +893,6 @@ def type_sum(power, k, row, v, shift, bow, home, path, laws):
 
 
 @unchecked
-def chernoff(n, log, place, level):
-    """M(place)^n/(e place) in units of e^level/(pi n), for log = log M, rounded up."""
-    exponent = n * log - level
-    if not exponent < 700.0:
-        return math.inf
-    size = 16.0 * (abs(exponent) + abs(level)) + 4000.0
-    return math.pi / (math.e * place) * math.exp(exponent) * (1.0 + ROUNDOFF * size)
-
-
-@unchecked
 def joined(before, after, share, later):
     """What is convex over a bin, from its ends: the bin weighs `share`, and its later end at most `later` of it."""
     largest = max(before, after)
@@ -948,7 +938,8 @@ def integral(power, types, early, late, fine, edges, limit, shift, place, known,
             if place > 0.0:
                 value_error = rounding_of_values(v, k, shift, place, place, laws)
                 grown = rise(place, row, laws.mass, laws.moved) + place * value_error
-                moments[side, k] = chernoff(n, math.log1p(grown), place, power.level)
+                exponent = n * math.log1p(grown) - power.level  # in units of e^level/(pi n)
+                moments[side, k] = scaled(math.pi / (math.e * place), exponent, abs(power.level))
             if known:
                 first, end = path.nodes[0, 0], path.points[0]
                 bows[side, k] = bowing(

@@ -19,7 +19,7 @@ from scipy.special import erfc, erfcx, ndtr
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from pld_shuffle.composition.moments import LaplaceRounds, Moments, Rounds, TiltedLaws
 from pld_shuffle.mechanisms import Gaussian, Laplace, PoissonGaussian
-from pld_shuffle.numerics.binomial import binomial_window, chernoff_window
+from pld_shuffle.numerics.integer_laws import binomial_window, chernoff_window
 from pld_shuffle.numerics.sides import ROUNDOFF, Side, total
 from pld_shuffle.pairs.coin_kernels import central_coin_mass
 from pld_shuffle.pairs.coins import CoinMixture, Components
