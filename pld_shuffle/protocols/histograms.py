@@ -35,9 +35,10 @@ from ..fields import Range
 from ..mechanisms import DummyReports, MixedRandomizers
 from ..mechanisms.base import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
+from ..numerics.sides import Array
 from ..numerics.validation import between, integer_in, open_unit, positive_float, positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
-from ..randomizers.base import EPS0_MAX, FloatArray, IntArray, bit_array, generator, integer_array
+from ..randomizers.base import EPS0_MAX, IntArray, bit_array, generator, integer_array
 from ..randomizers.one_hot import BitArray, BitChannel
 from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol
 
@@ -52,8 +53,8 @@ class HistogramEstimate(NamedTuple):
     The standard errors put the estimated counts, moved into [0, n], into the exact mean squared error.
     """
 
-    counts: FloatArray
-    standard_errors: FloatArray
+    counts: Array
+    standard_errors: Array
 
 
 class Histogram(Protocol):
@@ -65,10 +66,10 @@ class Histogram(Protocol):
         def k(self) -> int: ...
 
     @abstractmethod
-    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+    def _variances(self, counts: NDArray[Any]) -> Array:
         """Mean squared error of the estimate of each of the true counts; largest at 0 or at n."""
 
-    def bin_errors(self, counts: ArrayLike) -> FloatArray:
+    def bin_errors(self, counts: ArrayLike) -> Array:
         """Exact root mean squared error of every estimated count, for the true `counts`, shape (k,).
 
         ValueError unless `counts` are k non-negative integers that sum to n.
@@ -103,7 +104,7 @@ class LinearHistogram(Histogram):
     def _channel(self) -> BitChannel:
         """a, 1 - a, b and 1 - b."""
 
-    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+    def _variances(self, counts: NDArray[Any]) -> Array:
         a, not_a, b, not_b = self._channel
         own, others = counts * a * not_a, (self.n - counts) * b * not_b
         return np.asarray((own + others + self._added) / (a - b) ** 2)

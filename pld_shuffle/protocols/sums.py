@@ -27,9 +27,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..fields import Range
 from ..mechanisms import CountedBits, SummedNoise, Threshold
 from ..numerics.search import InfeasibleError
+from ..numerics.sides import Array
 from ..numerics.tuning import JOINT_BITS
 from ..numerics.validation import integer_in, open_unit, positive_int, probabilities
-from ..randomizers.base import FloatArray, IntArray, generator
+from ..randomizers.base import IntArray, generator
 from ..shares import Binomial
 from .histograms import Bins, HistogramEstimate
 from .protocol import Budget, ExpectedError, GammaNoise, Ledger, OneMechanism, OneMessage
@@ -168,14 +169,14 @@ def _rounded(protocol: GammaNoise, values: ArrayLike, cells: int, rng: np.random
     return np.asarray(whole.astype(np.int64) + up)
 
 
-def _variances(k: Any, gamma: Any, values: Any, fractions: Any) -> FloatArray:
+def _variances(k: Any, gamma: Any, values: Any, fractions: Any) -> Array:
     """Variance of y / k for each value; `fractions` is the fractional part of value * k."""
     rounding = (1 - gamma) * fractions * (1 - fractions) / k**2
     uniform = gamma * (k + 2) / (12 * k)
     return np.asarray(rounding + uniform + gamma * (1 - gamma) * (values - 0.5) ** 2)
 
 
-def _worst(k: Any, gamma: Any) -> tuple[FloatArray, FloatArray]:
+def _worst(k: Any, gamma: Any) -> tuple[Array, Array]:
     """How far below 1 the worst value is, in cells, and its variance."""
     gap = np.maximum(0.0, (1 - gamma * k) / (2 * (1 - gamma)))
     return gap, _variances(k, gamma, 1 - gap / k, gap)
@@ -283,11 +284,11 @@ class ZeroSumHistogram(Bins, RateNoise):
             return ExpectedError(worst_zero_sum_error(self.n, self.rate))
         return super().expected_error(counts)
 
-    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+    def _variances(self, counts: NDArray[Any]) -> Array:
         return zero_sum_errors(np.rint(counts).astype(np.int64), self.n, self.rate)
 
 
-def zero_sum_errors(sums: IntArray, n: int, rate: float) -> FloatArray:
+def zero_sum_errors(sums: IntArray, n: int, rate: float) -> Array:
     """Mean squared errors of ZSUM for the true `sums`, integers in 0 ... n (docs/protocols.md)."""
     from scipy.stats import binom  # takes longer to load than the rest of the package
 

@@ -16,17 +16,16 @@ Source: Balle, Bell, Gascon, Nissim, CRYPTO 2019, sections 5.1-5.2; Wang et al.,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.sides import ROUNDOFF, Side
+from ..numerics.sides import ROUNDOFF, Array, Side
 from ..numerics.validation import Checked, between
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 EPS0_MAX = 700.0
@@ -85,9 +84,7 @@ class LocalRandomizer(Checked, ABC):
     unhidden: str | None = None
 
     @abstractmethod
-    def slot_laws(
-        self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
-    ) -> Sequence[FloatArray]:
+    def slot_laws(self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0) -> list[Array]:
         """The target's two laws next to the blanket, shape (3, groups), for every ordered pair that may be the worst.
 
         Of noise: finite laws on a side, up to so much mass of the target's, which is given away; with so many times as
@@ -106,11 +103,11 @@ class LocalRandomizer(Checked, ABC):
         """(first, second, others) of up to so many attacks: the target's two inputs, and that of everybody else."""
 
     @abstractmethod
-    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
+    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
         """Masses of reports under three inputs, shape (3, groups); reports of noise are merged."""
 
 
-def read_only(array: FloatArray) -> FloatArray:
+def read_only(array: Array) -> Array:
     """The same array with its write flag cleared."""
     array.setflags(write=False)
     return array

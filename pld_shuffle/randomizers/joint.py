@@ -25,9 +25,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.sides import Side
+from ..numerics.sides import Array, Side
 from ..numerics.validation import integer_in, real_array
-from .base import FloatArray, IntArray, LocalRandomizer, generator, integer_array, local_epsilon, read_only, settle
+from .base import IntArray, LocalRandomizer, generator, integer_array, local_epsilon, read_only, settle
 
 
 class Types(NamedTuple):
@@ -44,7 +44,7 @@ class Types(NamedTuple):
     pair: int
     shared: str
     laws: tuple[Any, ...]
-    uncovered_user: FloatArray | None = None
+    uncovered_user: Array | None = None
     """The law of the one user who reports from V, if no other law covers it."""
 
 
@@ -60,7 +60,7 @@ class FiniteRandomizer(LocalRandomizer):
         """Number of inputs."""
 
     @abstractmethod
-    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+    def _masses(self, values: IntArray, blanket: bool) -> Array:
         """Masses of groups of reports under distinct sorted `values`, one row each, and one for inf_x mu_x.
 
         Within a group the ratios of these rows are constant; those to the last one only if `blanket`.
@@ -74,7 +74,7 @@ class FiniteRandomizer(LocalRandomizer):
         """One independent report for every entry of `x`, integers in 0 ... inputs-1."""
         return self._drawn(integer_array("x", x, self.inputs), generator(rng))
 
-    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> Array:
         """Masses of groups of reports, shape (len(inputs), groups), read-only.
 
         Inputs may repeat, and be any that `kinds` names. With `blanket`, one more row: the mass of inf_x mu_x,
@@ -111,7 +111,7 @@ class FiniteRandomizer(LocalRandomizer):
                 if second != first:
                     yield first, second
 
-    def pair_laws(self) -> Iterator[FloatArray]:
+    def pair_laws(self) -> Iterator[Array]:
         """Masses under two inputs and inf_x mu_x, shape (3, groups), for every kind of unordered pair of inputs.
 
         The last row sums to gamma; groups that neither input can reach are left out.
@@ -122,9 +122,7 @@ class FiniteRandomizer(LocalRandomizer):
                 law = self.joint_law(pair, blanket=True)
                 yield read_only(law[:, law[:2].any(axis=0)])
 
-    def slot_laws(
-        self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
-    ) -> Sequence[FloatArray]:
+    def slot_laws(self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0) -> list[Array]:
         """The target's two laws next to the blanket, for every kind of pair in either order; exact on any side."""
         found = []
         for first, second, blanket in self.pair_laws():
@@ -132,7 +130,7 @@ class FiniteRandomizer(LocalRandomizer):
             found += [forward] if np.array_equal(forward, reverse) else [forward, reverse]
         return found
 
-    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
+    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
         return grouped(self.joint_law((first, second, others)))  # type: ignore[arg-type]
 
     def attacks(self, most: int) -> Iterable[tuple[int, int, int]]:
@@ -184,7 +182,7 @@ class ValuesRandomizer(FiniteRandomizer):
         return self.k
 
 
-def with_shared_blanket(law: FloatArray) -> FloatArray:
+def with_shared_blanket(law: Array) -> Array:
     """Rows (first, second, other, blanket) as (first, second, shared, other), shared normalised."""
     first, second, other, blanket = law
     return read_only(np.array([first, second, blanket / math.fsum(blanket), other]))
@@ -199,19 +197,17 @@ def several(inputs: Sequence[int], count: int) -> tuple[IntArray, IntArray]:
     return distinct, index.reshape(-1)
 
 
-def grouped(masses: ArrayLike) -> FloatArray:
+def grouped(masses: ArrayLike) -> Array:
     """Rows (first, second, others): groups with exactly equal ratios to the others' law merged, in a fixed order."""
 
-    def ratios(seen: FloatArray) -> FloatArray:
+    def ratios(seen: Array) -> Array:
         first, second, others = seen
         return np.asarray(seen / np.where(others > 0.0, others, first + second))
 
     return merged(np.asarray(masses, dtype=np.float64), ratios)
 
 
-def merged(
-    masses: FloatArray, key: Callable[[FloatArray], FloatArray] = lambda seen: seen / seen.max(axis=0)
-) -> FloatArray:
+def merged(masses: Array, key: Callable[[Array], Array] = lambda seen: seen / seen.max(axis=0)) -> Array:
     """Columns with equal keys, their ratios by default, are added up; columns without mass are left out."""
     seen = masses[:, np.any(masses > 0, axis=0)]
     keys = key(seen)
@@ -287,17 +283,17 @@ class DiscreteRandomizer(FiniteRandomizer):
     def inputs(self) -> int:
         return len(self.matrix)
 
-    def law(self) -> FloatArray:
+    def law(self) -> Array:
         """The matrix as an array of shape (inputs, reports), read-only."""
         return self._law
 
-    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> Array:
         """The rows of the matrix; reports with exactly equal ratios are merged."""
         values, index = several(inputs, self.inputs)
         masses = self._masses(values, blanket)
         return merged(masses[np.append(index, -1) if blanket else index])
 
-    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+    def _masses(self, values: IntArray, blanket: bool) -> Array:
         return np.vstack([self.law()[values], self.law().min(axis=0)])
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
@@ -354,7 +350,7 @@ class DiscreteRandomizer(FiniteRandomizer):
         return reports
 
     @cached_property
-    def _law(self) -> FloatArray:
+    def _law(self) -> Array:
         return read_only(np.array(self.matrix))
 
 

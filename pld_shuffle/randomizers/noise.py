@@ -9,17 +9,17 @@ do not apply. The names are those of the central mechanisms of a trusted curator
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.sides import Side
+from ..numerics.sides import Array, Side
 from ..numerics.tuning import NOISE_CELLS, TYPE_ALLOWANCE, TYPE_CELLS
 from ..numerics.validation import keywords_only, positive_float, probabilities
-from .base import FloatArray, LocalRandomizer, generator, local_epsilon
+from .base import LocalRandomizer, generator, local_epsilon
 from .joint import Types
 from .noise_laws import (
     FEW_SIGMA,
@@ -72,9 +72,7 @@ class Laplace(Noise):
     CHECKS: ClassVar = {"eps0": local_epsilon}
     mass_error = 1e-13
 
-    def slot_laws(
-        self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
-    ) -> Sequence[FloatArray]:
+    def slot_laws(self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0) -> list[Array]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
         cells = round(NOISE_CELLS * refined * _finer(truncated_mass))
         return [laplace_groups(self.eps0, side=side, cells=cells, graded=refined > 1.0)]
@@ -87,7 +85,7 @@ class Laplace(Noise):
             laws = laplace_types(self.eps0, users, cells=cells, allowance=allowance)
             yield Types(0, "first", laws)
 
-    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
+    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
         return laplace_attack(
             self.eps0, first=first, second=second, others=others, cells=round(NOISE_CELLS * refined),
             graded=refined > 1.0,
@@ -103,7 +101,7 @@ class Laplace(Noise):
         """e^{-eps0/2}."""
         return math.exp(-self.eps0 / 2)
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
+    def sample(self, x: ArrayLike, rng: np.random.Generator) -> Array:
         return np.asarray(generator(rng).laplace(probabilities("x", x), 1 / self.eps0))
 
 
@@ -142,9 +140,7 @@ class Gaussian(Noise):
         """With less noise the ratios are too large."""
         return 12 if self.sigma >= FEW_SIGMA else 0
 
-    def slot_laws(
-        self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
-    ) -> Sequence[FloatArray]:
+    def slot_laws(self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0) -> list[Array]:
         tail = max(truncated_mass, least_truncated_mass(self.sigma))
         cells = round(2 * NOISE_CELLS * refined * _finer(truncated_mass))
         return [gaussian_groups(self.sigma, side=side, truncated_mass=tail, cells=cells)]
@@ -155,7 +151,7 @@ class Gaussian(Noise):
             laws = gaussian_types(self.sigma, users, truncated_mass=TYPES_MISSED)
             yield Types(0, "blanket", laws, gaussian_uncovered_user(self.sigma, truncated_mass=TYPES_MISSED))
 
-    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
+    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
         truncated_mass = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
         return gaussian_attack(
             self.sigma, first=first, second=second, others=others, truncated_mass=truncated_mass,
@@ -172,5 +168,5 @@ class Gaussian(Noise):
         """2 Phi(-1 / (2 sigma))."""
         return math.erfc(1 / (2 * math.sqrt(2) * self.sigma))
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
+    def sample(self, x: ArrayLike, rng: np.random.Generator) -> Array:
         return np.asarray(generator(rng).normal(probabilities("x", x), self.sigma))

@@ -31,9 +31,10 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.sides import Array
 from ..numerics.tuning import NUMBERS
 from ..numerics.validation import between, choice, integer_in
-from .base import EPS0_MAX, FloatArray, IntArray, bit_array, generator, integer_array
+from .base import EPS0_MAX, IntArray, bit_array, generator, integer_array
 from .joint import FiniteRandomizer, ValuesRandomizer
 
 BitArray = NDArray[np.uint8]
@@ -66,7 +67,7 @@ class NoisyVector(FiniteRandomizer):
         np.put_along_axis(vectors, values[..., np.newaxis], 1, axis=-1)
         return vectors
 
-    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+    def _masses(self, values: IntArray, blanket: bool) -> Array:
         """Groups: the bits of the values, and whether all other bits are 1 where the blanket needs it."""
         a, not_a, b, not_b = self.channel
         m = values.size
@@ -74,7 +75,7 @@ class NoisyVector(FiniteRandomizer):
         masses = np.array([np.where(ones == 1, b, not_b)] * (m + 1))
         place = np.arange(m)
         masses[place, place] = np.where(ones == 1, a, not_a)
-        law: FloatArray = masses.prod(axis=1)
+        law: Array = masses.prod(axis=1)
         if not blanket:
             return law
         others = (self.inputs - m) * (math.log(b) if b < 0.5 else math.log1p(-not_b))

@@ -31,9 +31,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..numerics.sides import Array
 from ..numerics.tuning import NUMBERS
 from ..numerics.validation import integer_in, open_unit
-from .base import FloatArray, IntArray, settle
+from .base import IntArray, settle
 from .joint import ValuesRandomizer
 from .one_hot import BitArray
 
@@ -80,7 +81,7 @@ class KRandomizedResponse(ValuesRandomizer):
         """k / (e^eps0 + k - 1)."""
         return self.k * self.lie
 
-    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+    def _masses(self, values: IntArray, blanket: bool) -> Array:
         """Groups: each of the inputs itself, and all other reports."""
         masses = np.full((values.size + 1, values.size + 1), self.lie)
         np.fill_diagonal(masses[:-1, :-1], self.truth)
@@ -127,7 +128,7 @@ class SubsetSelection(ValuesRandomizer):
         """(e^eps0 - 1) C(k-2, s-1) / (e^eps0 C(k-1, s-1) + C(k-1, s)), the same for all pairs."""
         return -math.expm1(-self.eps0) * self.truth * (self.k - self.size) / (self.k - 1)
 
-    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+    def _masses(self, values: IntArray, blanket: bool) -> Array:
         """Groups: which of the m values the set has; 2^m of them."""
         k, s, m = self.k, self.size, values.size
         heavy = self.truth * k / s
@@ -202,7 +203,7 @@ class LocalHashing(ValuesRandomizer):
         whole, extra = divmod(self.prime, self.buckets)
         return (self.buckets - extra, whole), (extra, whole + 1)
 
-    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+    def _masses(self, values: IntArray, blanket: bool) -> Array:
         """Groups: which of the values have the reported bucket; of all values, if they are so few."""
         few = self.k <= _INDEPENDENT
         if values.size > _INDEPENDENT:
@@ -215,7 +216,7 @@ class LocalHashing(ValuesRandomizer):
         )
         truth, lie = self.response.truth, self.response.lie
         every = few & (ones == m)
-        masses: FloatArray = share * np.where(np.vstack([inside, every]), truth, lie)
+        masses: Array = share * np.where(np.vstack([inside, every]), truth, lie)
         return masses[np.append(values, m)] if few else masses
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
@@ -256,7 +257,7 @@ class HadamardResponse(ValuesRandomizer):
     def _bits(self) -> int:
         return self.k.bit_length()
 
-    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+    def _masses(self, values: IntArray, blanket: bool) -> Array:
         """Groups: which of the sets C_x have the report, and column 0 where the blanket needs it.
 
         The parities of the columns with some rows are uniform over a linear space.
