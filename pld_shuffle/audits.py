@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .accountant import Accountant
 from .mechanisms import Mechanism
-from .numerics.sides import Array
+from .numerics.sides import Array, Index
 from .numerics.validation import between, nonnegatives, open_unit, real
 
 Score = Callable[[Array], Array]
@@ -233,11 +233,11 @@ def _edges(fitted: list[Array], j: int) -> Array:
     return edges
 
 
-def _place(edges: Array, j: int, rows: Array) -> NDArray[np.int64]:
+def _place(edges: Array, j: int, rows: Array) -> Index:
     return np.searchsorted(edges, rows[:, j], side="right")
 
 
-def _ratio(fitted: list[Array], places: Callable[[Array], NDArray[np.int64]]) -> Score:
+def _ratio(fitted: list[Array], places: Callable[[Array], Index]) -> Score:
     """Log ratio of how often rows fall into each of some places."""
     held = [places(part) for part in fitted]
     size = 2 + max(int(place.max()) for place in held)

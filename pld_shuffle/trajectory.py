@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .composition.attempts import PATIENCE
 from .composition.composition import Composition, selected
@@ -25,7 +24,7 @@ from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, 
 from .composition.reading import FARTHEST, nearest_epsilons
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
-from .numerics.sides import Array, Bounds, Side
+from .numerics.sides import Array, Bounds, Index, Side
 from .numerics.tuning import PREFIX_SHARE
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Attacks, Pair
@@ -50,7 +49,7 @@ class Trajectory:
     where the analysis is not exact. attacked : whether it is so for any of the rounds.
     """
 
-    rounds: NDArray[np.int64]
+    rounds: Index
     lower: Array
     upper: Array
     attacked: bool = False

@@ -25,10 +25,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import kernels
-from .sides import ROUNDOFF, Array
+from .sides import ROUNDOFF, Array, Index
 
 MISSED = 1e-290  # of the mass, roughly, that a window may leave out on a side
 MOST_MISSED = 1e-120  # the same, where a window is as long as it may be
@@ -319,7 +318,7 @@ class _Tilted:
         mean = float(mass @ support)
         return cls(tilt, support, mass, mean, float(mass @ (support - mean) ** 2), moment)
 
-    def masses(self, shares: int, centre: int, places: NDArray[np.int64], spread: float) -> tuple[Array, float]:
+    def masses(self, shares: int, centre: int, places: Index, spread: float) -> tuple[Array, float]:
         """P[X = i] of the sum at `places` around `centre`, and a bound on their relative error."""
         reach = int(np.abs(places - centre).max())
         nodes = 2 * (reach + math.ceil(12.0 * spread) + 24) + 1

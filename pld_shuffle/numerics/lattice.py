@@ -14,12 +14,9 @@ frequent one would vanish in it. `ratio_error` is the error of such a loss; the 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import kernels
-from .sides import Array, Side
-
-Index = NDArray[np.int64]
+from .sides import Array, Index, Side
 
 # Offsets this close to a lattice point, in units of the loss, count as on it (booked in slack).
 SNAP = 2e-15

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Index = NDArray[np.int64]
 
     # For type checkers the ends are floats or arrays, which a NamedTuple of Python 3.10 cannot say.
     from typing_extensions import TypeVar
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
         def upper(self) -> Ends: ...
 
 else:
-    Array = Any
+    Array = Index = Any
 
     class Bounds(NamedTuple):
         """A certified enclosure: ``lower <= truth <= upper``; floats, or arrays of one shape."""

@@ -37,11 +37,10 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.integer_laws import Counts, Trials, counts
 from ..numerics.lattice import require_memory
-from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Index, Side
 from .pair import Atoms, Cohort, Pair, Resolution, completed
 from .profile import ProfilePair, at_distances
 from .slots import SlotLaw, SlotPair
@@ -91,7 +90,7 @@ class Components:
     bucketed, this share of them is a lower mixture, so one run of the kernel serves both sides.
     """
 
-    coins: NDArray[np.int64]
+    coins: Index
     bias: Array
     gap: Array
     weight: Array
@@ -302,7 +301,7 @@ class CoinMixture(Pair):
         """The law of the number of coin labels among the other users."""
         return counts([Trials(self.n - 1, self.others.coin, self.others.no_coin)], truncated_mass)
 
-    def _kept(self, sizes: NDArray[Any]) -> tuple[Array, Array]:
+    def _kept(self, sizes: Any) -> tuple[Array, Array]:
         """keep = bias/theta of so many coins, and 1 - keep: either may be tiny, and keeps its precision."""
         whole: Array = sizes + self.absent
         keep: Array = sizes / whole
@@ -310,8 +309,8 @@ class CoinMixture(Pair):
         return keep, fall
 
     def _bucketed(
-        self, starts: NDArray[np.int64], ends: NDArray[np.int64], weight: Array, keep: Array, fall: Array, upper: bool
-    ) -> tuple[NDArray[np.int64], Array, Array, Array]:
+        self, starts: Index, ends: Index, weight: Array, keep: Array, fall: Array, upper: bool
+    ) -> tuple[Index, Array, Array, Array]:
         """(coins, keep, 1 - keep, weight) of buckets; keep and fall: sums over the bucket, times its weights."""
         far_keep, far_fall = self._kept(starts)
         seen = weight > 0.0
@@ -341,8 +340,8 @@ class CoinMixture(Pair):
         )
 
     def _split_neutral(
-        self, starts: NDArray[np.int64], ends: NDArray[np.int64], weight: Array, upper: bool, resolution: Resolution
-    ) -> tuple[NDArray[np.int64], Array, Array, Array, float]:
+        self, starts: Index, ends: Index, weight: Array, upper: bool, resolution: Resolution
+    ) -> tuple[Index, Array, Array, Array, float]:
         """Components (coins, bias, gap, weight) after splitting by the number of neutral labels; what windows miss."""
         from . import coin_kernels
 
@@ -563,7 +562,7 @@ def _normal_cuts(width: float, centre: float, window: float) -> Array:
     return at_distances(grid, widths, MAX_CUTS)[1:-1]
 
 
-def _bucket_starts(first: int, stop: int, width: float) -> NDArray[np.int64]:
+def _bucket_starts(first: int, stop: int, width: float) -> Index:
     """Start of each bucket of first .. stop-1; a bucket spans at most a factor 1 + width."""
     if width * stop < 1.0:
         return np.arange(first, stop, dtype=np.int64)

@@ -32,9 +32,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Array, Bounds, Side, total
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Index, Side, total
 from ..numerics.tuning import SIZE_ZONE
 from ..numerics.validation import unit_interval
 
@@ -115,9 +114,9 @@ class Resolution:
     pull: float = 0.0
     point_width: float = 0.0
     tilt: float = 0.0
-    knots: NDArray[np.int64] | None = None
+    knots: Index | None = None
 
-    def cells(self, count: int) -> NDArray[np.int64]:
+    def cells(self, count: int) -> Index:
         """Multiples of `step` from 0 to `count` or beyond: losses of atoms that are summed lie between two of them."""
         if self.knots is None:
             return np.arange(count + 1)

@@ -26,10 +26,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.integer_laws import chernoff_window
-from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Index, Side
 from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
 from ..randomizers.base import LocalRandomizer
 from .discrete import EitherOrder, Losses, OrderedPair
@@ -308,7 +307,7 @@ def listed(
     (first, second, others), groups = masses, masses.shape[1]
     order = sorted(range(groups), key=lambda j: len(windows[j]))  # the widest window is not walked
     some = [grid.ravel() for grid in np.meshgrid(*(np.array(windows[j]) for j in order[:-1]), indexing="ij")]
-    last: NDArray[np.int64] = n - np.sum([np.zeros_like(some[0]) if some else [0], *some], axis=0, dtype=np.int64)
+    last: Index = n - np.sum([np.zeros_like(some[0]) if some else [0], *some], axis=0, dtype=np.int64)
     possible = (last >= windows[order[-1]].start) & (last < windows[order[-1]].stop)
     counts = np.empty((groups, int(possible.sum())), np.int64)
     counts[order] = [part[possible] for part in (*some, last)]
@@ -340,7 +339,7 @@ def listed(
     return EitherOrder((losses,), left_out, top + loss_error if infinity_mass == 0.0 else math.inf, mass_error)
 
 
-def _multinomial(n: int, others: Array, counts: NDArray[np.int64]) -> tuple[Array, float]:
+def _multinomial(n: int, others: Array, counts: Index) -> tuple[Array, float]:
     """(n! prod W_j^c_j/c_j! for every column c of counts, a bound on their relative rounding).
 
     log c! = c log c - c + rest(c), and sum c log(c/m) = sum (c log(c/m) + m - c) - n (sum W - 1), m = n W, whose terms
@@ -355,7 +354,7 @@ def _multinomial(n: int, others: Array, counts: NDArray[np.int64]) -> tuple[Arra
     return np.exp(exponent), ROUNDOFF * (others.size + 8.0) * size
 
 
-def _rest(counts: NDArray[np.int64]) -> Array:
+def _rest(counts: Index) -> Array:
     """log c! - c log c + c, to 200 roundings: by Stirling's series, whose error is below the first term left out.
 
     Every number between the least and the largest is computed once.
