@@ -22,7 +22,7 @@ from pld_shuffle.numerics.compiled import Kernel
 from pld_shuffle.pairs import bit_kernels, coin_kernels, contour_kernels, swap_kernels
 from pld_shuffle.pairs.coins import Components, _most_in_a_cell
 from pld_shuffle.pairs.pair import ALL_USERS
-from pld_shuffle.pairs.swap import NOBODY, _extreme_types
+from pld_shuffle.pairs.swap import NO_JUMP, NOBODY, _extreme_types
 
 COMPILED = "from pld_shuffle.numerics import compiled; compiled.LOADING = compiled.PATIENCE = -1;"
 ASKED = (
@@ -150,9 +150,10 @@ def test_no_place_for_compiled_kernels(named: bool, package: Path, tmp_path: Pat
 GROWTH = np.expm1([0.0, 0.01, 0.05, 0.2, 0.9])
 LAWS = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2], [0.2, 0.2, 0.1]])
 #: Kernel, arguments in front of the outputs, shapes of the outputs that are compared.
+NOBODIES = (NOBODY, NO_JUMP)
 CASES: list[tuple[Kernel, list[Any], int]] = [
     *(
-        (swap_kernels.profile, [n, *_extreme_types(e, ALL_USERS), NOBODY, 3, u, rate, coins, 2.0**-50, GROWTH], 1)
+        (swap_kernels.profile, [n, *_extreme_types(e, ALL_USERS), *NOBODIES, 3, u, rate, coins, 2.0**-50, GROWTH], 1)
         for n in (64.0, 1001.0, 1e9) for e in (0.1, 1.0, 4.0)
         for u, rate, coins in ((0.98 * np.exp(-e), 1.0, False), (0.0, 0.3, False), (0.0, 0.3, True))
     ),

@@ -228,18 +228,6 @@ def test_the_blanket_hosts_every_target():
         assert_below(real, largest([uncovered_user]), moves=(0.0,), note=(first, second))
 
 
-def test_trimming_gives_away_what_it_says_and_covers():
-    rows = noise.gaussian_types(1.0, 10**4, cells=48)[0]
-    short = noise.trimmed(rows, 1e-6)
-    gone = (rows[3] > 0) & (short[3] == 0)
-    assert 0 < (rows[0] + rows[1])[gone].sum() <= 1e-6
-    assert np.all(short[2][short[3] == 0] == 0) and np.array_equal(short[:2], rows[:2])
-    assert np.max(short[0] / np.maximum(short[3], 1e-300) * (short[3] > 0)) < np.max(
-        rows[0] / np.maximum(rows[3], 1e-300) * (rows[3] > 0)
-    )
-    assert_below(rows, largest([short]), moves=(0.0, 0.1), note="trimmed")
-
-
 def test_binary_response_covers_near_targets():
     """Laplace laws at distance `gap`, and any other user's, from the proof's two inequalities."""
     eps0, gap = 2.0, 0.3

@@ -103,7 +103,7 @@ ROWS: list[Any] = [
         one(Shuffled(R.Gaussian(sigma=sigma), n), width=width, least=attack * 0.999, known=(attack, 1e-3))
         for sigma, n, attack, width in (
             (8.0, 10_000, 0.0034971, 4e-3), (2.0, 10_000, 0.0170627, 4e-3), (1.0, 10_000, 0.0458086, 0.02),
-            (2.0, 1_000_000, 0.00134384, 3e-3),
+            (2.0, 1_000_000, 0.00134384, 3e-3), (1.0, 1000, 0.171708, 0.03), (2.0, 100, 0.204926, 0.03),
         )
     ),
     *(  # the values are those of the attack of Laplace noise
@@ -112,6 +112,7 @@ ROWS: list[Any] = [
     ),
     one(Shuffled(R.Laplace(eps0=1.0), 10_000), 64, width=6e-3),
     one(Subsampled(Shuffled(R.Laplace(eps0=1.0), 10_000), rate=0.01), width=3e-3),
+    one(Subsampled(Shuffled(R.Gaussian(sigma=1.0), 1000), population=10_000), width=0.015),
     one(Shuffled(R.Laplace(eps0=2.0), 10**5, "blanket"), 100, delta=1e-8, width=1e-4, least=0.4037, most=0.4038),
     *(
         one(Shuffled(R.KRandomizedResponse(k=k, eps0=eps0), 10_000), rounds, width=2e-4)

@@ -106,6 +106,8 @@ class Shuffled(OnCohorts, OfReports):
         swap = TypedPair(randomizer, n, cohort, told)
         if not swap.known:
             return base
+        if randomizer.tailed:
+            return swap  # it asks the blanket, too
         pairs: list[Pair] = [swap]
         if self._shares is not None and cohort.absence == 0.0:
             pairs.append(BitPair(n, self._shares, rate=cohort.rate))

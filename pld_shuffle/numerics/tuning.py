@@ -10,9 +10,9 @@ JOINT_BITS = 128  # bits of a user up to which a UnarySum is accounted jointly: 
 PATIENCE = 2.0  # seconds after which a sweep starts worker processes, and loops are compiled, which takes longer
 # The contour of the swap profile, c its saddle point in deviations: width a (1 + c); bend 2/c (a + b/c); centre
 # c (1 - 1/(a c^4 + b c^2 + d)); strip: share of centre and width, and of the window; smoothing over the period, of two
-# values and for more, and that of laws without a heavy value times sqrt(n); rule: (a + b strip^2), exponent of its
-# error. Width.
-CURVE = (1.2, 0.55, 0.17, 0.92, 3.3, 2.9, 0.62, 0.095, 1.2, 0.3, 4.5, 16.0, 0.6)
+# values and for more, and of laws without a heavy value, times sqrt(n), and at most; rule: (a + b strip^2), exponent of
+# its error. Width.
+CURVE = (1.2, 0.55, 0.17, 0.92, 3.3, 2.9, 0.62, 0.095, 1.2, 0.3, 4.5, 0.04, 16.0, 0.6)
 # What it may cost: error of a bin of u; nodes, and bins; their end in deviations; atoms from which on Taylor's series
 # is tried, and its terms; its error; pairs of values in the far part; lobes looked at singly; mass of a heavy value.
 CONTOUR_WORK = (5e-5, 64, 7.5, 16, 1e-7, 8, 12, 0.1)

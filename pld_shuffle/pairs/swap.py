@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from ..numerics.integer_laws import Trials, counts
 from ..numerics.sides import ROUNDOFF
+from .jumps import profile as by_jumps
 from .pair import ALL_USERS, Cohort
 
 Array = NDArray[np.float64]
@@ -48,6 +49,7 @@ EXTREME = (
     ((1, 1, 0), (-1, 0, 1), (0, -1, 1)),
 )
 NOBODY = np.zeros((3, 0))  # no guest
+NO_JUMP = np.array([[1.0], [0.0]])  # one case of the total 0
 MOST_RATE = 0.5  # of independent participants, for what is proved by Theorem C; it is rare that all of them come
 FEWEST = 64.0  # of them, on average
 LARGEST_BUDGET = 300.0  # beyond it e^eps0 has no room; n is far too small for it anyway
@@ -104,13 +106,13 @@ def _extreme_types(eps0: float, cohort: Cohort) -> _Types:
 
 def _contour(
     n: int, types: Sequence[Array], early: int, max_u: float, rate: float, relative: float, expm1_eps: Array,
-    *, coins: bool = False, uncovered_user: Array = NOBODY,
+    *, coins: bool = False, uncovered_user: Array = NOBODY, jumps: Array = NO_JUMP,
 ) -> Array:  # fmt: skip
     """The contour bound of `swap_kernels.profile`."""
     from . import swap_kernels
 
     out = np.empty(expm1_eps.size)
-    arrays = [np.ascontiguousarray(part) for part in (*types, uncovered_user)]
+    arrays = [np.ascontiguousarray(part) for part in (*types, uncovered_user, jumps)]
     swap_kernels.profile(float(n), *arrays, early, max_u, rate, coins, relative, np.ascontiguousarray(expm1_eps), out)
     return out
 
@@ -142,7 +144,7 @@ def by_coins(users: int, cohort: Cohort, types: Sequence[Array], relative: float
 
 def typed_profile(
     types: Sequence[Any], n: int, expm1_eps: Any, *, cohort: Cohort = ALL_USERS, mass_error: float = 0.0,
-    uncovered_user: Any = None,
+    uncovered_user: Any = None, known: Array | None = None,
 ) -> Array:  # fmt: skip
     """Upper bound on H_s for targets and other users that are covered by `types`, s = 1 + growth.
 
@@ -153,7 +155,8 @@ def typed_profile(
     rate < 1 rows v are ignored (u = 0). n, expm1_eps, cohort : as in `any_ldp_profile`.
     mass_error : bound on the relative error of every mass given; where w sums to 1 up to that, it does.
     uncovered_user : the type, w = v, of the user with law V, if no other one covers it: rate = 1 only. One user of n,
-    it may be much worse than the others.
+    it may be much worse than the others. Ratios may be large then, of any type; what is far out is summed by `jumps`.
+    known : bounds that are known; what is hardly below them is not looked for.
 
     The groups of a randomizer's reports will do, one type for every law that another user may have, if all ratios are
     constant on every group: then merging its reports loses nothing.
@@ -184,15 +187,21 @@ def typed_profile(
     bound = np.minimum(plain, 1.0)
     if covered:
         max_u = 0.98 / (1.0 + float(np.max(arrays[1]))) if share == 1.0 else 0.0
-        hosts, visitor = n, NOBODY
-        if alone:
-            # One user fewer among the types; the minimum u of fewer numbers weighs every u more.
-            [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
-            hosts -= 1
-            visitor = np.array([other, (first - second) / other, second / other])
-        out = _contour(hosts, arrays, len(laws), max_u, share, 2.0 * relative, flat, uncovered_user=visitor) * (
-            ((1.0 + ROUNDED) * n / max(hosts, 1)) if alone else 1.0
-        )
+        if uncovered_user is None:
+            out = _contour(n, arrays, len(laws), max_u, share, 2.0 * relative, flat)
+        else:
+            hosts, guest, known = n, NOBODY, bound if known is None else known.ravel()
+            if alone:
+                [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
+                hosts, guest = n - 1, np.array([other, (first - second) / other, second / other])
+
+            def contour(left: _Types, visitor: Array, jumps: Array, g: float) -> float:
+                one = np.array([g])
+                return float(_contour(
+                    hosts, left, len(laws), max_u, share, 2.0 * relative, one, uncovered_user=visitor, jumps=jumps
+                )[0])  # fmt: skip
+
+            out = by_jumps(hosts, arrays, guest, max_u, share, 2.0 * relative, bound, known, flat, contour)
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     few = uncovered_user is None and few_come(n, cohort, sum(int(np.count_nonzero(law[3])) for law in types))
     # Where nothing is given away, and without a rest, whose mass is rough.

@@ -22,7 +22,7 @@ from ..numerics.tuning import CONTOUR_WORK, CURVE
 # Steering: what each is, says `numerics.tuning`.
 FINE, STEPS, REACH, MANY, SMALL, PAIRS, LOBES, HEAVY = CONTOUR_WORK
 WIDE, BOW, BOWED, FLAT, LOW, LOWEST, OF_CENTRE, OF_WINDOW = CURVE[:8]
-BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[8:]
+BLUR_TWO, BLUR_MORE, BLUR_LIGHT, MOST_LIGHT, RULE, RULED = CURVE[8:]
 
 LAST = 4.0  # nodes through all lobes end where the smoothing has fallen to exp(-LAST^2/2)
 FAR_STEPS = 512  # nodes through all lobes, and bins of u, at most
@@ -31,7 +31,7 @@ LATER, CLOSE = 3.0, 0.7  # u, times n, from which on another contour is tried, a
 NEGLIGIBLE = 1e-2  # of a sum, what its nodes may leave out before they go on through all lobes
 PASSED = 0.02  # the weight, in such a sum, of what smaller u have added
 NEAR, FAR = -2.0, -30.0  # logs of the sum's moment: it may be the better bound itself; lobes are not worth their time
-WINDOWS = 4  # of values, for laws without a heavy one
+SHELL, SHIFT = 1.25, 0.6  # of t, for laws without a heavy value: their ratio, and length in deviations, at most
 POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
 TURN = 10.21  # 1/sin(pi/32), rounded up
 # Real arguments where log M is needed: 0, 1 the ends of the far line; 2, 3 and 4, 5 those of the strip.
@@ -514,75 +514,56 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
 
 
 @unchecked
-def spread_part(n, path, row, other, mass, moved, low, high, top):
+def spread_part(n, path, row, other, mass, moved, low, high, top, enough):
     """As `far_part`, for laws of many values and no heavy one; the smoothing bounds what is farthest out.
 
-    For any weights w_i below the tilted masses, |M|^2 <= M(x)^2 (1 - sum_ij w_i w_j (1 - cos(y d_ij))), and
-    1 - cos t >= t^2/2 - t^4/24. Values within a few distances of their mean are kept.
+    For any weights w_i below the tilted masses, |M|^2 <= M(x)^2 (1 - fall), fall = sum_ij w_i w_j (1 - cos(y d_ij)),
+    whose second derivative is at most twice the weights' variance. Values in an interval move the root of the sum of
+    cosines by at most y times their mean radius.
     """
     atoms = mass.shape[1]
-    least = np.empty(atoms)
-    middle = np.empty(atoms)
-    radius = np.empty(atoms)
-    total = 0.0
-    mean = 0.0
+    weight, off = np.empty(atoms), np.empty(atoms)
+    total, mean, blunt = 0.0, 0.0, 0.0
     for j in range(atoms):
         inner = min(moved[row, j], moved[other, j])
         outer = max(moved[row, j], moved[other, j])
         exponent = min(min(low * inner, low * outer), min(high * inner, high * outer))
-        least[j] = min(mass[row, j], mass[other, j]) * math.exp(exponent - top) * (1.0 - 1e-9)
-        middle[j] = 0.5 * (inner + outer)
-        radius[j] = 0.5 * (outer - inner) * (1.0 + 1e-9)
-        total += least[j]
-        mean += least[j] * middle[j]
+        weight[j] = min(mass[row, j], mass[other, j]) * math.exp(exponent - top) * (1.0 - 1e-9)
+        off[j] = 0.5 * (inner + outer)
+        total += weight[j]
+        mean += weight[j] * off[j]
+        blunt += weight[j] * 0.5 * (outer - inner) * (1.0 + 1e-9)
     if not total > 0.0:
         return 2.0 / path.end
     mean /= total
-    max_u = math.inf
-    square = np.zeros(WINDOWS)  # |M|^2 <= M(x)^2 (1 - square y^2 + fourth y^4)
-    fourth = np.zeros(WINDOWS)
-    for window in range(WINDOWS):
-        kept = 0.0
-        first = 0.0
-        for j in range(atoms):
-            if abs(middle[j] - mean) <= max_u:
-                kept += least[j]
-                first += least[j] * middle[j]
-        if not kept > 0.0:
-            break
-        first /= kept
-        two = 0.0
-        four = 0.0
-        smoothing = 0.0
-        blunt = 0.0
-        for j in range(atoms):
-            if abs(middle[j] - mean) <= max_u:
-                off = (middle[j] - first) ** 2
-                two += least[j] * off / kept
-                four += least[j] * off * off / kept
-                off = radius[j] * radius[j]
-                smoothing += least[j] * off / kept
-                blunt += least[j] * off * off / kept
-        gap = max(0.0, math.sqrt(2.0 * two) * (1.0 - 1e-9) - 2.0 * math.sqrt(smoothing))
-        wide = (2.0 * four + 6.0 * two * two) ** 0.25 + 2.0 * blunt**0.25
-        square[window] = 0.5 * kept * kept * gap * gap
-        fourth[window] = kept * kept * wide**4 / 24.0 * (1.0 + 1e-9)
-        max_u = 4.0 * math.sqrt(two) if window == 0 else 0.6 * max_u
-    # Shells of t, each with what the cosine and the smoothing leave at its ends: the polynomials are concave in y^2.
+    spread = 0.0
+    for j in range(atoms):
+        off[j] -= mean
+        spread += weight[j] * off[j] * off[j]
+    spread *= total
     bound = 0.0
     start = path.end
-    while True:
+    while True:  # shells of t
         smooth = 0.5 * (path.smoothing * start) ** 2
-        if smooth > 60.0:
-            return bound + 2.0 / start * math.exp(-smooth)
-        stop = 1.1 * start
-        fall = 0.0
-        for window in range(WINDOWS):
-            one = (start / path.sigma) ** 2
-            two = (stop / path.sigma) ** 2
-            one *= square[window] - fourth[window] * one
-            two *= square[window] - fourth[window] * two
-            fall = max(fall, min(one, two))
+        rest = 2.0 / start * math.exp(-smooth)
+        if smooth > 60.0 or rest < 0.1 * enough:
+            return bound + rest
+        stop = min(SHELL * start, start + SHIFT * path.sigma * total / math.sqrt(spread))
+        half = 0.5 * (stop - start) / path.sigma
+        y = start / path.sigma + half
+        versine, sine, turn, lean = 0.0, 0.0, 0.0, 0.0
+        for j in range(atoms):
+            one = math.sin(0.5 * y * off[j])
+            two = math.sin(y * off[j])
+            versine += 2.0 * weight[j] * one * one
+            sine += weight[j] * two
+            turn += weight[j] * off[j] * two
+            lean += weight[j] * off[j] * (1.0 - 2.0 * one * one)
+        fall = versine * (2.0 * total - versine) - sine * sine  # total^2 less the square of the sum of e^(iyd)
+        slope = 2.0 * abs((total - versine) * turn - sine * lean)
+        fall -= half * (slope + half * spread) + 1e-11 * (versine + abs(sine))
+        root = math.sqrt(max(total * total - fall, 0.0)) + blunt * (y + half)
+        fall = max(min(fall, (total - root) * (total + root) - 1e-15), 0.0) if blunt > 0.0 else max(fall, 0.0)
         # Nodes and integral: the nodes of a shell are no more than the integral over it and one step.
         share = 1.0 / start - 1.0 / stop
         share = 2.0 * share + path.step / (start * start)
@@ -618,7 +599,7 @@ def contour(n, place, row, period, lobes_too, mass, moved):
         heaviest = max(heaviest, mass[row, j])
     smoothing = (BLUR_TWO if shown == 2 else BLUR_MORE) / period  # two values are a lattice, with lobes for ever
     if heaviest < HEAVY:  # nothing but the smoothing ends the far part
-        smoothing = max(smoothing, BLUR_LIGHT / math.sqrt(n))
+        smoothing = max(smoothing, min(BLUR_LIGHT / math.sqrt(n), MOST_LIGHT))
     reach, window = REACH, max(1.5 * REACH, min(2.0 * REACH, (period - REACH) / 1.22))
     if lobes_too:
         reach = max(REACH, LAST / smoothing)
@@ -714,7 +695,7 @@ def remainder(power, path, row, other, log_modulus_at_saddle, enough, laws):
     if power.coins:
         part = absent_part(power, path, row, low, high, top, enough, laws)
     elif path.heaviest < HEAVY:
-        part = spread_part(rest, path, row, other, mass, moved, low, high, top)
+        part = spread_part(rest, path, row, other, mass, moved, low, high, top, enough)
     else:
         part = far_part(rest, path, row, other, mass, moved, low, high, top, enough)
     part *= 1.0 + 0.2111 * (path.bend / path.width) ** 2
@@ -738,15 +719,45 @@ def bins_of_u(n, wide, last, full, late, edges):
 
 
 @unchecked
-def hosted(x, g, uncovered_user):
-    """E exp(x L) - 1 of the guest for real x, convex in x, rounded up."""
-    total = 0.0
-    size = 0.0
+def hosted(x, y, g, uncovered_user):
+    """|E exp(zL)| of the guest at z = x + i y, rounded up; 1 without one."""
+    re, im, size = 1.0, 0.0, 0.0
     for j in range(uncovered_user.shape[1]):
-        part = uncovered_user[0, j] * math.expm1(x * (uncovered_user[1, j] - g * uncovered_user[2, j]))
-        total += part
-        size += abs(part)
-    return total + 1e-9 * size
+        value = uncovered_user[1, j] - g * uncovered_user[2, j]
+        grown = math.exp(x * value)
+        re += uncovered_user[0, j] * (grown * math.cos(y * value) - 1.0)
+        im += uncovered_user[0, j] * grown * math.sin(y * value)
+        size += uncovered_user[0, j] * (grown + 1.0)
+    return math.sqrt(re * re + im * im) + 1e-9 * size
+
+
+@unchecked
+def jumped(x, middle, jumps):
+    """E exp(x (T - middle)) of the jumps' total T; convex in x."""
+    total = 0.0
+    for j in range(jumps.shape[1]):
+        total += jumps[0, j] * math.exp(x * (jumps[1, j] - middle))
+    return total
+
+
+@unchecked
+def weigh(path, place, g, uncovered_user, middle, jumps):
+    """The guest and the jumps in the nodes' weights; their largest factor anywhere near the contour, which is left.
+
+    With m = |M| of the guest at the first node, (m + |M|^2/m)/2 is above |M| and analytic.
+    """
+    nodes = path.nodes
+    low, high, first = place, place, place
+    if nodes.shape[1] > 0:
+        low, high, _, _ = extent(path)
+        low, high, first = min(low, place), max(high, place), nodes[0, 0]
+    home = hosted(first, 0.0, g, uncovered_user)
+    guest = max(hosted(low, 0.0, g, uncovered_user), hosted(high, 0.0, g, uncovered_user))
+    most = 0.5 * (home + guest * guest / home) * max(jumped(low, middle, jumps), jumped(high, middle, jumps))
+    for i in range(nodes.shape[1]):
+        guest = hosted(nodes[0, i], nodes[1, i], g, uncovered_user)
+        nodes[2, i] *= 0.5 * (home + guest * guest / home) * jumped(nodes[0, i], middle, jumps) / most
+    return most * (1.0 + 1e-12)
 
 
 @unchecked
@@ -938,8 +949,9 @@ def integral(power, types, early, late, fine, edges, limit, shift, place, known,
             if place > 0.0:
                 value_error = rounding_of_values(v, k, shift, place, place, laws)
                 grown = rise(place, row, laws.mass, laws.moved) + place * value_error
-                exponent = n * math.log1p(grown) - power.level  # in units of e^level/(pi n)
-                moments[side, k] = scaled(math.pi / (math.e * place), exponent, abs(power.level))
+                exponent = n * math.log1p(grown) - power.pull * place - power.level  # in units of e^level/(pi n)
+                size = abs(power.level) + abs(power.pull * place)
+                moments[side, k] = scaled(math.pi / (math.e * place), exponent, size)
             if known:
                 first, end = path.nodes[0, 0], path.points[0]
                 bows[side, k] = bowing(
@@ -1010,9 +1022,12 @@ def integral(power, types, early, late, fine, edges, limit, shift, place, known,
 
 
 @unchecked
-def one_term(rate, shift, g, base, slope, laws):
-    """The greatest rate E (L + shift)_+ of all types, at most 1."""
+def one_term(rate, shift, g, base, slope, uncovered_user, laws):
+    """The greatest rate E (L + shift)_+ of all types and the guest."""
     greatest = 0.0
+    for j in range(uncovered_user.shape[1]):
+        total = uncovered_user[1, j] - g * uncovered_user[2, j]
+        greatest += uncovered_user[0, j] * max(0.0, total) + 1e-12 * abs(total)
     atoms = laws.weight.shape[1]
     for k in range(laws.weight.shape[0]):
         hinge = 0.0
@@ -1021,7 +1036,7 @@ def one_term(rate, shift, g, base, slope, laws):
             total = laws.value[k, j] + shift + laws.value_error[k, j] + 4.0 * ROUNDOFF * big
             hinge += laws.weight[k, j] * max(0.0, total)
         greatest = max(greatest, hinge)
-    return min(1.0, rate * greatest * (1.0 + laws.relative + ROUNDOFF * (atoms + 8.0)))
+    return rate * greatest * (1.0 + laws.relative + ROUNDOFF * (atoms + 8.0))
 
 
 @unchecked
@@ -1037,16 +1052,18 @@ def set_rows(rows, v, shift, coins, rate, g, laws):
             laws.moved[k, atoms] = -g if rate < 1.0 else 0.0
 
 
-@kernel("f 2 2 2 2 3 2 i f f b f 1p o1p", lambda n, weight, *rest: 6e-5 * weight.size, error_model="numpy")
+@kernel("f 2 2 2 2 3 2 2 i f f b f 1p o1p", lambda n, weight, *rest: 6e-5 * weight.size, error_model="numpy")
 def profile(
-    n, weight, excess, base, slope, line_error, uncovered_user, early, max_u, rate, coins, relative, expm1_eps, out
-):
+    n, weight, excess, base, slope, line_error, uncovered_user, jumps, early, max_u, rate, coins, relative, expm1_eps,
+    out,
+):  # fmt: skip
     """Fill out[i] with the upper bound of H_(1+growth[i]); see `swap`.
 
     weight, excess, base, slope: shape (types, atoms), values are base - growth slope; wobble[..., 0] and
     wobble[..., 1]: errors of base and slope. Types from `early` on only count for u > 1/(p s), p - 1 the
     greatest excess. max_u: largest u, 0 for a hidden cohort. rate : the cohort's share of the population. coins : all
     n are the population, and each of them comes with probability `rate` (the case that all come is the caller's).
+    uncovered_user : (masses, base, slope) of one more user. jumps : (masses, totals) of what comes to the sum besides.
 
     For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. the contour through it, if far
     out it may be better than the moment there; 4. the integral over it, and over u. If most of that comes from larger
@@ -1068,14 +1085,20 @@ def profile(
             if weight[k, j] > 0.0:
                 most = max(most, excess[k, j])
     full = 1.0 / (1.0 + most)
-    alone = uncovered_user.shape[1] > 0
+    expected, jump = 0.0, 0.0  # mass of the totals of jumps, and their mean
+    for j in range(jumps.shape[1]):
+        expected += jumps[0, j]
+        jump += jumps[0, j] * jumps[1, j]
+    jump /= expected
+    alone = uncovered_user.shape[1] > 0 or jumps.shape[1] > 1 or expected != 1.0 or jump != 0.0
     for i in range(expm1_eps.shape[0]):
         g = expm1_eps[i]
         sampled = -(1.0 - share) * g / share
         set_values(g, base, slope, line_error, laws)
-        trivial = one_term(rate, sampled, g, base, slope, laws)
+        trivial = one_term(rate, sampled, g, base, slope, uncovered_user, laws)
+        trivial = expected * (trivial + share * jump / n) * (1.0 + 16.0 * ROUNDOFF)
         out[i] = trivial
-        best, start = guess(n, early, come, sampled, -g, laws)
+        best, start = guess(n, early, come, sampled + jump / n, -g, laws)
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
@@ -1083,18 +1106,16 @@ def profile(
         place, before, near, after = start, 0.0, 0.0, max_u  # the contour is the best for the u `near`
         while True:
             v = near / (1.0 - near)
-            set_rows(early, v, sampled, coins, come, g, laws)
+            set_rows(early, v, sampled + jump / n, coins, come, g, laws)
             place, best = worst_saddle(n, early, best, place, laws.mass, laws.moved)
             # From here on the moment may be the better bound itself; so it may be where no contour is found.
             grown = math.log1p(rise(place, best, laws.mass, laws.moved))
             at = place if not coins and n * grown < NEAR else 0.0
             path = contour(n, place, best, period, False, laws.mass, laws.moved)
             known = path.line < math.inf
-            low, high, first = place, place, place
-            if known:
-                low, high, _, _ = extent(path)
-                first = path.nodes[0, 0]
-            pull, shift = 0.0, sampled
+            first = path.nodes[0, 0] if known else place
+            factor = weigh(path, place, g, uncovered_user, jump, jumps)
+            pull, shift = -jump, sampled
             if coins:  # from here on L is centred, and the rest of the exponent is -g n z
                 pull, shift = g * n, g
             set_rows(types, v, shift, coins, 1.0, g, laws)
@@ -1103,7 +1124,7 @@ def profile(
             level = n * come * log_modulus_at_saddle[best] - pull * first
             power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
             log_scale = level + math.log(share / (math.pi * n))
-            log_limit = math.log(trivial) - log_scale
+            log_limit = math.log(trivial / factor) - log_scale if factor < math.inf else math.inf
             answer, left, reached, stuck = math.inf, 0.0, near, True
             if (known or at > 0.0) and level < 700.0 and log_limit < 700.0:
                 limit = math.exp(log_limit)
@@ -1130,18 +1151,14 @@ def profile(
                         power, types, early, late, fine, edges[: bins + 1], limit, shift, at, True,
                         log_modulus_at_saddle, path, True, farther, laws,
                     )[0])  # fmt: skip
-            if alone:
-                answer *= 1.0 + max(
-                    0.0, hosted(min(low, place), g, uncovered_user), hosted(max(high, place), g, uncovered_user)
-                )
-            answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(first))
+            answer = scaled(answer * factor, log_scale, abs(level) + 2.0 * pull * abs(first))
             if answer < out[i]:
                 out[i] = answer
             # Half of it should come from smaller u, and half from larger ones.
             least = (CLOSE if stuck or near > 0.0 else LATER) / n
             if reached > near or not answer < math.inf:
-                middle = 0.5 * (near + after)
-                before, near = near, min(reached, middle) if answer < math.inf else middle
+                halfway = 0.5 * (near + after)
+                before, near = near, min(reached, halfway) if answer < math.inf else halfway
             else:
                 after, near = near, 0.5 * (before + near)
             # Laws of many values, noise, gain nothing, nor do the types of any randomizer.

@@ -14,7 +14,6 @@ from ..numerics.sides import Bounds
 from ..numerics.tuning import FEW_PROFILES, TYPED_POINTS
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
-from ..randomizers.noise_laws import TYPES_MISSED, trimmed
 from .coins import CoinMixture, Shown
 from .pair import Cohort, zoned
 from .profile import ProfilePair, UpperPair, largest
@@ -22,8 +21,8 @@ from .swap import MOST_RATE, any_ldp_profile, by_moment, independent_users, type
 
 Array = NDArray[np.float64]
 
-GIVEN_AWAY = (5e-3, 2e-4)  # of delta, by types of unbounded noise, whichever is better
 SMALL = 1e-12  # delta where nothing is asked
+BESIDE = 3e-4  # relative width of the blanket's profile beside that of types of unbounded noise
 PROBED = (0.5, 2.5, 4.5, 8.0)  # deviations where shared laws are compared
 COMPARED = np.concatenate((np.arange(0.0, 9.0, 0.6), 9.0 * 1.5 ** np.arange(30.0)))  # kinds of targets, in scales
 
@@ -174,7 +173,8 @@ class TypedPair(UpperPair):
 
     def _bound(self, types: Types, expm1_eps: Array, truncated_mass: float) -> Array:
         if types.uncovered_user is not None:
-            return self._trimmed(types, expm1_eps, truncated_mass, self._given_away)
+            known = np.asarray(self.blanket.profile(expm1_eps, BESIDE, truncated_mass).upper)
+            return np.asarray(np.minimum(known, self._typed(types.laws, expm1_eps, types.uncovered_user, known)))
         laws = types.laws
         if types.shared == "blanket":
             # That of a user who reports from V, too: the blanket is nobody's law.
@@ -182,28 +182,11 @@ class TypedPair(UpperPair):
             laws = (*laws, np.array([first, second, shared, shared]))
         return self._typed(laws, expm1_eps)
 
-    def _typed(self, laws: Sequence[Array], expm1_eps: Array, uncovered_user: Array | None = None) -> Array:
+    def _typed(
+        self, laws: Sequence[Array], expm1_eps: Array, uncovered_user: Array | None = None, known: Array | None = None
+    ) -> Array:
         # A few operations made the masses of joint laws.
         error = self.randomizer.mass_error * (1.0 if self.randomizer.continuous else 4.0)
         return typed_profile(
-            laws, self.n, expm1_eps, cohort=self.cohort, mass_error=error, uncovered_user=uncovered_user
+            laws, self.n, expm1_eps, cohort=self.cohort, mass_error=error, uncovered_user=uncovered_user, known=known
         )
-
-    @cached_property
-    def _given_away(self) -> float:
-        """The share of delta that types of unbounded ratios give away."""
-        far = self.blanket.losses_at(4.0)
-        [[types]] = self._best
-        return min(GIVEN_AWAY, key=lambda given: float(self._trimmed(types, far, SMALL, given)[0]))
-
-    def _trimmed(self, types: Types, expm1_eps: Array, truncated_mass: float, given: float) -> Array:
-        """With types by powers of ten of what they give away, and the blanket where that is all."""
-        assert types.uncovered_user is not None
-        uncovered_user, blanket = types.uncovered_user, self.blanket.profile(expm1_eps, 0.1, truncated_mass).upper
-        level = np.round(np.log10(np.maximum(given * blanket, 10.0 * TYPES_MISSED)))
-        found = np.empty(expm1_eps.size)
-        for power in np.unique(level):
-            here = level == power
-            kept = [trimmed(rows, 10.0**power) for rows in types.laws]
-            found[here] = self._typed(kept, expm1_eps[here], trimmed(uncovered_user, 10.0**power))
-        return np.asarray(np.minimum(found, blanket))

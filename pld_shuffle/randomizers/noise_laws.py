@@ -38,6 +38,7 @@ GRADED = 0.7 ** np.arange(1.0, 71.0)  # places of cells next to constant ratios,
 STEPS = tuple(0.5 * 0.75**i for i in range(23))  # of target values, relative to what is left
 FALLBACK = 0.05
 LEAST_TYPES_SIGMA = 0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
+TAIL_STEP = 0.2  # of these types, in the logarithm of a ratio
 TYPES_MISSED = 1e-14  # of its types
 FEW_SIGMA = 0.8  # among few users by sums of ratios; below, these are too large
 
@@ -314,18 +315,6 @@ def gaussian_uncovered_user(sigma: float, *, truncated_mass: float = 1e-15, cell
     return np.array([first, second, law, law])
 
 
-def trimmed(rows: Array, truncated_mass: float) -> Array:
-    """The groups of largest ratios R_a/w or R_b/w given away: w = v = 0, up to `truncated_mass` of R_a + R_b."""
-    first, second, shared, other = rows
-    with np.errstate(divide="ignore"):
-        ratio = np.where(other > 0.0, np.maximum(first, second) / other, math.inf)
-    order = np.argsort(-ratio)
-    gone = order[np.cumsum((first + second)[order]) <= truncated_mass]
-    kept = np.ones(first.size)
-    kept[gone] = 0.0
-    return np.array([first, second, shared * kept, other * kept])
-
-
 def _share_of_two(height: Array) -> Array:
     """min over c of e^(c h)/(1 - c + c e^h), h = height >= 0: geometric over arithmetic mean of 1 and e^h, or less."""
     small = np.minimum(height, 700.0)
@@ -352,6 +341,8 @@ class _Cells(NamedTuple):
         low, high = _ends(width, [a, b], truncated_mass)
         far = max((a, b), key=lambda x: abs(x - w))
         ends = _quantiles(width, low, high, count, 2.0 * far - w, variance=4.0)
+        # Rare reports of large ratios are summed one by one (`pairs.jumps`): there cells are small.
+        ends = np.union1d(ends, np.arange(2.0 * far - w, high, TAIL_STEP * width**2))
         tails = np.zeros((3, 2))
         for k, x in enumerate((a, b)):
             tails[k, k] = ndtr((low - x) / width) + ndtr((x - high) / width)
