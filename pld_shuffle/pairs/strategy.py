@@ -58,7 +58,7 @@ Types = tuple[Array, Array]
 Choice = tuple[OrderedPair, ...]
 
 POINTS, COARSEST, FINEST = 24.0, 8.0, 288.0  # of the lattice, a scale; the last over sqrt(rounds) or 3
-MISSED = (1e-15, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # what the lattice may leave out
+MISSED = (1e-15, 1e-17, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # that may be left out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
 TABLE = 256  # up to so many rounds a power of two of them is kept, with all rounds on the way
