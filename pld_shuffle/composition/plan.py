@@ -248,7 +248,8 @@ class Sketch:
 
 def _law(pair: Pair, truncated_mass: float) -> PLD:
     """The coarse upper law of one round, for a power of 100 below, so that it is found again."""
-    return _coarse_law(pair, max(0.01 ** math.ceil(-0.5 * math.log10(truncated_mass)), 1e-300))
+    outline = pair.outline if isinstance(pair, ProfilePair) else pair
+    return _coarse_law(outline, max(0.01 ** math.ceil(-0.5 * math.log10(truncated_mass)), 1e-300))
 
 
 @lru_cache(maxsize=KEPT)

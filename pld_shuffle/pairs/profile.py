@@ -87,7 +87,7 @@ def points(
     """
 
     largest = min(max_loss, 690.0)
-    reach = _reach(profile, truncated_mass, min(scale, largest), largest, infinity)
+    reach = _reach(rough or profile, truncated_mass, min(scale, largest), largest, infinity)
     if 0.75 * max_loss < reach and max_loss <= 700.0:
         # A few more points, and what is known of the largest loss counts.
         reach = max_loss
@@ -395,6 +395,11 @@ class ProfilePair(Pair):
         return None
 
     @property
+    def outline(self) -> ProfilePair:
+        """A pair of about this shape that is cheap to ask: it says where points belong, and certifies nothing."""
+        return self
+
+    @property
     def symmetric(self) -> bool:
         return self.reverse is None
 
@@ -444,7 +449,7 @@ class ProfilePair(Pair):
         def looser(times: float) -> Profile:
             return partial(self.profile, rtol=min(times * rtol, max(rtol, ROUGH)), truncated_mass=truncated_mass)
 
-        fine, rough = looser(1.0), looser(ROUGH / rtol)
+        fine, rough = looser(1.0), partial(self.outline.profile, rtol=max(rtol, ROUGH), truncated_mass=truncated_mass)
         return points(
             fine, width=width, truncated_mass=truncated_mass, scale=self.scale, max_loss=self.max_loss.upper,
             infinity=self.infinity_mass, top_mass=self.top_mass, centre=centre, tilt=tilt, most=self.most_points,

@@ -116,6 +116,10 @@ class TypedPair(UpperPair):
         return self.blanket.log_tail(expm1_eps)
 
     @property
+    def outline(self) -> ProfilePair:
+        return self.blanket if self.max_loss.upper == math.inf else self
+
+    @property
     def known(self) -> bool:
         """Whether there are types at all."""
         return bool(self._best)
