@@ -19,9 +19,8 @@ from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Index, Side
 from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUM_RTOL, SUMMED_STEPS
 from .discrete import OrderedPair
 from .pair import Atoms, Cohort, Pair, Resolution
@@ -29,8 +28,6 @@ from .profile import ProfilePair, ProfilePoints
 from .ratio_sums import EVERYWHERE, RatioLaw, Wanted, ratio_sum
 from .replaced import FARTHEST, LEGENDRE, WIDEST, each_summed
 from .slots import SlotLaw, SlotPair
-
-Array = NDArray[np.float64]
 
 ROUNDED = 1e-13  # mass that is told from rounding
 # Deviations around the points with narrow cells, as a rule and of many steps of replacement; widest over narrowest.
@@ -427,7 +424,7 @@ def _near_density(noise: float, centres: tuple[float, ...], near: Near, end: flo
     return found
 
 
-def _density_of_sum(count: int, place: NDArray[np.int64], share: Array, mass: Array) -> Array:
+def _density_of_sum(count: int, place: Index, share: Array, mass: Array) -> Array:
     """Masses of a sum on a periodic lattice, roughly; values have `share` at the place above their own."""
     parts = [np.bincount((place + k) % LATTICE, mass * part, LATTICE) for k, part in enumerate((1.0 - share, share))]
     log_phi = np.log(np.fft.rfft(parts[0] + parts[1]))

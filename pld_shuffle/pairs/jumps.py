@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF
+from ..numerics.sides import ROUNDOFF, Array
 
-Array = NDArray[np.float64]
 Types = tuple[Array, Array, Array, Array, Array]  # weight, excess, base, slope, line_error, as in `swap`
 
 HEIGHT = 2.0  # of jumps, in deviations of the sum: of n users less than 1/4 jump

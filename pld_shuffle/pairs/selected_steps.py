@@ -19,15 +19,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import ROUNDOFF, Side
+from ..numerics.sides import ROUNDOFF, Array, Side
 from .allocation import StepsLaw
 from .discrete import OrderedPair
 from .ratio_sums import additions
 from .shifted import losses
-
-Array = NDArray[np.float64]
 
 MOST_CELLS, WORK, FINE = 400, 2400, 16  # of a group; times selected steps; and in how many places each they are sought
 POWER = 0.03  # of masses, for the density of cells: small, so that far tails have some

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..numerics.sides import Array
 from ..numerics.tuning import CERTIFICATE
 from .coins import CoinMixture
 from .gaussian import GaussianPair, LaplacePair
@@ -31,8 +31,6 @@ from .profile import AmplifiedPair, ProfilePair, ProfilePoints, Several
 from .slots import SlotLaw, SlotPair
 from .swap import extreme_laws
 from .swap_pairs import AnyLDPPair, stronger_clones
-
-Array = NDArray[np.float64]
 
 REACH = 6.4  # nodes go on to where the smoothing has fallen to exp(-REACH^2/2), as in the checker
 SPACING, PERIOD, SMOOTHING, FEW_PER_USER = CERTIFICATE[:4]

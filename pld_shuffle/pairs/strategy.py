@@ -42,16 +42,14 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.lattice import fast_length
-from ..numerics.sides import ROUNDOFF, Bounds, Side
+from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import TRANSFORM_WORK
 from .discrete import EitherOrder, OrderedPair
 from .pair import AddedUp, Atoms, Pair, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, WorstPair, profile_atoms
 
-Array = NDArray[np.float64]
 #: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
 Types = tuple[Array, Array]
 #: What is chosen for a round: independent outcomes.

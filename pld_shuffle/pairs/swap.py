@@ -27,14 +27,11 @@ from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.integer_laws import Trials, counts
-from ..numerics.sides import ROUNDOFF
+from ..numerics.sides import ROUNDOFF, Array
 from .jumps import profile as by_jumps
 from .pair import ALL_USERS, Cohort
-
-Array = NDArray[np.float64]
 
 ROUNDED = 2.0**-50  # relative error of a mass that took a few operations
 #: (weight, excess, base, slope, line_error) of types of laws, shape (types, points).

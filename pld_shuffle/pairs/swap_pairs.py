@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import Bounds
+from ..numerics.sides import Array, Bounds
 from ..numerics.tuning import FEW_PROFILES, TYPED_POINTS
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
@@ -18,8 +17,6 @@ from .coins import CoinMixture, Shown
 from .pair import Cohort, zoned
 from .profile import ProfilePair, UpperPair, largest
 from .swap import MOST_RATE, any_ldp_profile, by_moment, independent_users, typed_profile
-
-Array = NDArray[np.float64]
 
 SMALL = 1e-12  # delta where nothing is asked
 BESIDE = 3e-4  # relative width of the blanket's profile beside that of types of unbounded noise

@@ -19,17 +19,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.integer_laws import MISSED, IntegerLaw, binomial_law, negative_binomial_law
-from ..numerics.sides import ROUNDOFF
+from ..numerics.sides import ROUNDOFF, Array
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks, Pair
 from .profile import BothOrders, ProfilePair
 from .shifted import losses, shifted, side_by_side
 from .strategy import BothWays, InOrder
-
-Array = NDArray[np.float64]
 
 HIDDEN, SHOWN, PARTS = 16.0, 8.0, 8.0  # deviations below a threshold and above it; ranges in one of them
 NEAR, MOST_RANGES = (5.0, -3.0), 256  # where there are more ranges, and how many at most

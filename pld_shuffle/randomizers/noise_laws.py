@@ -25,12 +25,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.sides import Side
+from ..numerics.sides import Array, Side
 from ..numerics.tuning import NOISE_CELLS
 
-Array = NDArray[np.float64]
 LARGEST_EPS0 = 150.0  # beyond, masses underflow
 LARGEST_EXPONENT = 650.0  # of densities
 LEGENDRE = 12  # nodes of a Gauss-Legendre sum
