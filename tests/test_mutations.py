@@ -50,7 +50,7 @@ def _afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing that was computed before, and nothing that a mutant computed afterwards."""
     for suite, table in ((honesty, "CASES"), (contracts, "KINDS"), (coins, "MECHANISMS")):
         monkeypatch.setattr(suite, table, pickle.loads(pickle.dumps(getattr(suite, table))))
-    known = honesty.answer_of, contracts.laws, contracts.powers, plan._law
+    known = honesty.answer_of, contracts.laws, contracts.powers, plan._coarse_law
     for cached in known:
         cached.cache_clear()
     yield
