@@ -394,3 +394,12 @@ def test_laplace_noise_of_many_users_far_out() -> None:
         truth = float(max(tail(t - 1.0) - mpmath.exp(0.25) * tail(t) for t in np.arange(531.0, 536.0, 0.5)))
     found = Accountant(1e-4).compose(Summed(randomizers.Laplace(eps0=1.0), n)).delta_bounds(0.25)
     assert found.lower <= truth <= found.upper <= 1.02 * found.lower
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove-one", "replace-one"])
+def test_a_bin_that_one_user_brings_about(neighbours: str) -> None:
+    """Among K - 1 others it is seen with probability p^K. For a smaller delta no epsilon is enough, in any rounds."""
+    mechanism, seen = Threshold(rate=0.25, least=4, neighbours=neighbours), 0.25**4
+    for rounds in (1, 2, 1000):
+        assert Accountant().compose(mechanism, rounds).epsilon_bounds(seen * (1 - 1e-3)) == (math.inf, math.inf)
+    assert Accountant().compose(mechanism).get_epsilon(seen * 1.01) < 1.2

@@ -170,6 +170,8 @@ class Composition:
             [(p.pairs[i] if isinstance(p, BothOrders) else p, n) for p, n in self._given] for i in range(2)
         )
         found = [heard(self._part(first), asked, epsilons)]
+        if epsilons and np.all(found[0][0].lower == math.inf):
+            return best_answers(found, least=False)
         one = self._part(second)._one
         if epsilons and one is not None:  # of single rounds, a value tells
             highest = zip(found[0][0].upper.tolist(), asked.tolist(), strict=True)
@@ -224,8 +226,10 @@ class Composition:
                 # A strategy attains it that sees all other rounds first: if it is one block of rounds.
                 one = alone.pairs[0] if isinstance(alone, BothOrders) else alone
                 blocks = [part for pair, count in self._given if pair is several[0] for part in one.repeated(count)]
-                strategies = (alone,) if len(blocks) == 1 and blocks[0][1] == 1 else ()
-                parts = () if strategies and self.rounds <= FEW_ROUNDS else parts  # else lattices are coarse
+                infinite = epsilons and one.infinity_mass > value  # what one round reveals needs no strategy
+                strategies = (alone,) if infinite or (len(blocks) == 1 and blocks[0][1] == 1) else ()
+                if strategies and (infinite or self.rounds <= FEW_ROUNDS):  # else lattices are coarse
+                    parts = ()
             if self.rounds > 1 and len(parts) > 1:  # estimates are good over many rounds
                 ledgers = [[(part if p is several[0] else p, n) for p, n in self._given] for part in parts]
                 answers = np.array([estimated(ledger, value, epsilons) for ledger in ledgers])
@@ -260,6 +264,8 @@ class Composition:
         if delta < SMALLEST_DELTA:
             # Honest, not tight: epsilon decreases in delta, and pure DP bounds it from above.
             return Bounds(self._epsilon(SMALLEST_DELTA).lower, self.max_loss)
+        if self._limit is None and any(pair.infinity_mass > delta for pair, _ in self._given):
+            return Bounds(math.inf, math.inf)
         question = Question(delta=delta)
         direct = None if self._one is None else self._one.epsilon(delta)
         if direct is not None:

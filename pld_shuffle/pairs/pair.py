@@ -145,6 +145,11 @@ class Pair(ABC):
         """Rough standard deviation of the loss, only to choose steps; 0 for no loss."""
 
     @property
+    def infinity_mass(self) -> float:
+        """A lower bound on the mass at infinite loss, the limit of the profile."""
+        return 0.0
+
+    @property
     def symmetric(self) -> bool:
         """Whether (P, Q) and (Q, P) have the same profile."""
         return True

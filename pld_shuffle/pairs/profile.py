@@ -367,11 +367,6 @@ class ProfilePair(Pair):
         return self
 
     @property
-    def infinity_mass(self) -> float:
-        """A lower bound on the mass at infinite loss, the limit of the profile."""
-        return 0.0
-
-    @property
     def top_mass(self) -> float:
         """A lower bound on the P-mass at exactly the largest loss."""
         return 0.0

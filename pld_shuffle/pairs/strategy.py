@@ -259,6 +259,10 @@ class BothWays(AddedUp):
     def choices(self) -> list[Choice]:
         return [] if self.attacked else self.datasets.together
 
+    @property
+    def infinity_mass(self) -> float:
+        return max(pair.infinity_mass for pair, _ in self.parts)
+
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         return Strategy(self, 1).atoms(sides, resolution)
 
