@@ -25,7 +25,7 @@ from ..numerics.search import crossing
 from ..numerics.sides import Array, Bounds, Side
 from ..numerics.tuning import CHEAP_PAIRS, KEPT, LATTICE_SHARE, SKETCHED_POINTS
 from ..pairs.gaussian import GaussianPair, noise_of
-from ..pairs.pair import Pair, Resolution, zoned
+from ..pairs.pair import Pair, Resolution, power_below, zoned
 from ..pairs.profile import MAX_POINTS, ProfilePair, at_distances, distances_by_mass
 from .moments import Moments, Rounds
 from .pld import PLD, formed
@@ -249,7 +249,7 @@ class Sketch:
 def _law(pair: Pair, truncated_mass: float) -> PLD:
     """The coarse upper law of one round, for a power of 100 below, so that it is found again."""
     outline = pair.outline if isinstance(pair, ProfilePair) else pair
-    return _coarse_law(outline, max(0.01 ** math.ceil(-0.5 * math.log10(truncated_mass)), 1e-300))
+    return _coarse_law(outline, max(power_below(truncated_mass, 0.01), 1e-300))
 
 
 @lru_cache(maxsize=KEPT)

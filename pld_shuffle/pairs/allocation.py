@@ -23,7 +23,7 @@ import numpy as np
 from ..numerics.sides import ROUNDOFF, Array, Bounds, Index, Side
 from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUM_RTOL, SUMMED_STEPS
 from .discrete import OrderedPair
-from .pair import Atoms, Cohort, Pair, Resolution
+from .pair import Atoms, Cohort, Pair, Resolution, power_below
 from .profile import ProfilePair, ProfilePoints
 from .ratio_sums import EVERYWHERE, RatioLaw, Wanted, ratio_sum
 from .replaced import FARTHEST, LEGENDRE, WIDEST, each_summed
@@ -303,7 +303,7 @@ class HiddenStepPair(SlotPair):
             return super()._points(resolution)
         width, centre = resolution.points
         width = max(width, LEAST_WIDTH * self.scale)
-        tail = 1e-6 ** math.ceil(-math.log10(max(LEAST_TAIL, resolution.truncated_mass)) / 6.0)
+        tail = power_below(max(LEAST_TAIL, resolution.truncated_mass), 1e-6)
         return _known_points(self, width, tail, centre, resolution.tilt)
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
@@ -369,7 +369,7 @@ def _one_step(steps: Steps, top: int, side: Side, tail: float, cell: float) -> R
     masses, error = steps.masses(side, tail, cell)
     law = RatioLaw.of(masses, top, error)
     if isinstance(steps, GaussianSteps):
-        law = replace((law.lifted() if side is Side.UPPER else law).settled(1.0, law.error), whole=True)
+        law = replace(law.lifted() if side is Side.UPPER else law, whole=True).settled(1.0, law.error)
     return law
 
 
@@ -383,7 +383,7 @@ def _slot_law(law: StepsLaw, side: Side, tail: float, cell: float, near: tuple[f
 
 def _power(tail: float) -> float:
     """A power of 100 below, so that laws are found again."""
-    return max(LEAST_TAIL, 0.01 ** math.ceil(-0.5 * math.log10(tail if tail > 0.0 else USUAL_TAIL)))
+    return max(LEAST_TAIL, power_below(tail if tail > 0.0 else USUAL_TAIL, 0.01))
 
 
 @lru_cache(maxsize=16)

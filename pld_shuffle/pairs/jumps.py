@@ -16,7 +16,8 @@ import numpy as np
 
 from ..numerics.sides import ROUNDOFF, Array
 
-Types = tuple[Array, Array, Array, Array, Array]  # weight, excess, base, slope, line_error, as in `swap`
+#: (weight, excess, base, slope, line_error) of types of laws, shape (types, points).
+Types = tuple[Array, Array, Array, Array, Array]
 
 HEIGHT = 2.0  # of jumps, in deviations of the sum: of n users less than 1/4 jump
 TOTALS, ARGUMENTS, SHIFTS = 192, 24, 32  # of T, and of either moment: width against speed
@@ -36,6 +37,7 @@ class _Bulk(NamedTuple):
     spreads: Array  # bounds on their variances
     totals: Array
     jumps: Array  # expected numbers, by total
+    masses: Array  # of totals of no jump, one, two and so on
     excess: float  # mean of what jumps have beyond the largest total
 
 
@@ -106,7 +108,7 @@ def _split(n: int, types: Types, guest: Array, g: float, share: float, height: f
     jumps[0] = max(0.0, number - float(jumps.sum()))
     kept = (weight, excess, value, 0.0 * value, np.stack([error, 0.0 * error], axis=2))
     visitor = np.array([mass, rest, 0.0 * rest])
-    return _Bulk(kept, visitor, n * (means - shift) + mean, spreads, totals, jumps, calls[-1])
+    return _Bulk(kept, visitor, n * (means - shift) + mean, spreads, totals, jumps, _masses(jumps), calls[-1])
 
 
 def _parts(n: int, bulk: _Bulk, g: float, share: float, last_u: float, relative: float) -> tuple[Array, float, float]:
@@ -136,7 +138,7 @@ def _parts(n: int, bulk: _Bulk, g: float, share: float, last_u: float, relative:
     square = (np.abs(mean + moved[:, None]) + slack) ** 2 + bulk.spreads[:, None]
     near = np.min(np.max(square, axis=1) / moved, axis=0) / (4.0 * n)
     values = share * np.minimum(far, near) * (1.0 + ROUNDED)
-    return _masses(bulk) * values, _beyond(bulk, float(values[-1]), share / n), float(arguments[np.argmin(logs)])
+    return bulk.masses * values, _beyond(bulk, float(values[-1]), share / n), float(arguments[np.argmin(logs)])
 
 
 def _moment(mass: Array, exponent: Array, error: float) -> float:
@@ -147,9 +149,9 @@ def _moment(mass: Array, exponent: Array, error: float) -> float:
     return found + error * (2.0 + abs(found)) * (1.0 + float(np.abs(exponent).max(initial=0.0)))
 
 
-def _masses(bulk: _Bulk) -> Array:
+def _masses(jumps: Array) -> Array:
     """Of totals of no jump, one, two and so on: those of the exponential of their law."""
-    jumps, found = bulk.jumps, np.zeros(bulk.totals.size)
+    found = np.zeros(jumps.size)
     found[0] = math.exp(jumps[0])
     placed = np.arange(found.size) * jumps
     for j in range(1, found.size):
@@ -173,7 +175,7 @@ def _beyond(bulk: _Bulk, last: float, slope: float) -> float:
 
 def _bins(bulk: _Bulk, saddle: float) -> Iterator[tuple[slice, Array]]:
     """No jump; and neighbouring totals that share a contour, with their masses."""
-    masses = _masses(bulk)
+    masses = bulk.masses
     count = max(1, int(WIDE / (saddle * float(bulk.totals[1]))))
     for first in (0, *range(1, masses.size, count)):
         part = slice(first, min(first + count, masses.size) if first else 1)

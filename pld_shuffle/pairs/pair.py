@@ -309,6 +309,11 @@ class Cohort:
 ALL_USERS = Cohort()
 
 
+def power_below(mass: float, base: float) -> float:
+    """The power of `base` that is at most `mass`: whatever is made for it is found again for others like it."""
+    return base ** math.ceil(math.log10(mass) / math.log10(base))
+
+
 def zoned(size: float) -> float:
     """A number that all sizes within SIZE_ZONE share."""
     return math.exp(math.floor(math.log(size) / SIZE_ZONE) * SIZE_ZONE)

@@ -103,8 +103,9 @@ class RatioLaw:
     def settled(self, mass: float, doubt: float) -> RatioLaw:
         """With a total mass that is known, `doubt` of its error is a move of values instead, and does not add up.
 
-        Lemma 5 of docs/shuffled_batches.md.
+        Of a whole law all of the error is, as its mass is 1. Lemma 5 of docs/shuffled_batches.md.
         """
+        mass, doubt = (1.0, self.error) if self.whole else (mass, doubt)
         away = np.abs(self.value)
         far = float(np.max(away / (self.value + 2.0 * self.steps)))
         known = total(self.mass)
@@ -529,7 +530,7 @@ def ratio_sum(
     knots = chosen_knots(guide, operations, number, wanted)
     if law.value.size > knots[0].size and wanted.one is not None:
         given, law = law, law.plus(NOTHING, knots[0], side)
-        law = law.settled(*((1.0, law.error) if law.whole else (total(given.mass), law.error - given.error)))
+        law = law.settled(total(given.mass), law.error - given.error)
     known = [law]
     factors: dict[int, RatioLaw] = {}
     for k, (left, right, times) in enumerate(operations, 1):
@@ -543,7 +544,6 @@ def ratio_sum(
         own = _distinct(one, other, max(FEWEST, 4 * places.size), times)
         law = one.plus(other, places if own is None else own, side, times)
         if 0 < law.steps <= FEW:
-            before = total(one.mass) * total(other.mass), law.error - one.error - other.error
-            law = law.settled(*((1.0, law.error) if law.whole else before))
+            law = law.settled(total(one.mass) * total(other.mass), law.error - one.error - other.error)
         known.append(law)
     return law

@@ -30,12 +30,11 @@ import numpy as np
 
 from ..numerics.integer_laws import Trials, counts
 from ..numerics.sides import ROUNDOFF, Array
+from .jumps import Types
 from .jumps import profile as by_jumps
 from .pair import ALL_USERS, Cohort
 
 ROUNDED = 2.0**-50  # relative error of a mass that took a few operations
-#: (weight, excess, base, slope, line_error) of types of laws, shape (types, points).
-_Types = tuple[Array, Array, Array, Array, Array]
 #: The types S1, S2, T1, S3, T2 of any eps0-LDP randomizers, V = R_0. Every report is a corner of the hexagon that pairs
 #: (R_0, R_1)/W lie in: the powers of p = e^eps0 of both, and of W up to a factor.
 EXTREME = (
@@ -97,7 +96,7 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
 
 
 @lru_cache(maxsize=16)
-def _extreme_types(eps0: float, cohort: Cohort) -> _Types:
+def _extreme_types(eps0: float, cohort: Cohort) -> Types:
     return _type_arrays([cohort.with_absence(law) for law in extreme_laws(eps0)], 0.0, 2.0 * ROUNDED)
 
 
@@ -192,7 +191,7 @@ def typed_profile(
                 [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
                 hosts, guest = n - 1, np.array([other, (first - second) / other, second / other])
 
-            def contour(left: _Types, visitor: Array, jumps: Array, g: float) -> float:
+            def contour(left: Types, visitor: Array, jumps: Array, g: float) -> float:
                 one = np.array([g])
                 return float(_contour(
                     hosts, left, len(laws), max_u, share, 2.0 * relative, one, uncovered_user=visitor, jumps=jumps
@@ -279,7 +278,7 @@ def _given_away(laws: Sequence[Array], expm1_eps: Array, relative: float) -> tup
     return found[0], found[1]
 
 
-def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
+def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> Types:
     """The arrays of types, with a group each for what w is short of 1, if there is one.
 
     shift : for a hidden cohort -shift growth is added to every value of L, or growth to centre it; 0 where types are
