@@ -23,7 +23,7 @@ from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Subsampled
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.mechanisms.shuffled import attack_law
 from pld_shuffle.numerics.sides import Bounds
-from pld_shuffle.pairs import slots, swap
+from pld_shuffle.pairs import jumps, slots, swap
 from pld_shuffle.pairs import swap_kernels as kernels
 from pld_shuffle.pairs.pair import ALL_USERS, Cohort
 from pld_shuffle.pairs.profile import Several, largest
@@ -638,3 +638,37 @@ def test_profiles_where_exponentials_underflow(eps0: float, n: int, users: int, 
     attack = slots.slot_profile(*laws, n, expm1_eps, mass_error=1e-14, law=True)
     assert np.all(upper >= truth * (1.0 - 1e-9))
     assert np.all(attack.lower <= truth * (1.0 + 1e-9)) and np.all(truth <= attack.upper * (1.0 + 1e-9))
+
+
+@pytest.mark.parametrize("n", [5, 400])
+def test_jumps_and_their_totals(n: int) -> None:
+    """Their measure has the number and all calls of the worst types and the guest, and hardly more; totals their law.
+
+    Without jumps the contour's value is what is told.
+    """
+    rng = np.random.default_rng(8)
+    weight, one = rng.dirichlet(np.ones(6), 3), np.ones(1)
+    weight[:, 4:] *= 1e-3 / n
+    base = np.array([-0.3, -0.1, 0.2, 0.5, 30.0, 45.0]) * rng.uniform(0.8, 1.2, (3, 6))
+    types = weight, np.zeros((3, 6)), base, 0.1 + 0.0 * base, np.zeros((3, 6, 2))
+    guest, height = np.array([[0.01 / n, 0.3], [28.0, -0.4], [0.1, 0.1]]), 20.0
+    bulk = jumps._split(n, types, guest, 0.2, 1.0, height, 0.0)
+    value, own = base - 0.02, guest[1] - 0.02
+    means = np.sum(weight * np.where(value > height, 0.0, value), axis=1)
+    lift = max(0.0, -means.min(), -guest[0] @ np.where(own > height, 0.0, own))
+    far, alone = n * weight * (value > height), guest[0] * (own > height)
+    assert bulk.jumps.sum() == pytest.approx(far.sum(axis=1).max() + alone.sum(), rel=2e-9)
+    for t in bulk.totals.tolist():
+        exact = np.sum(far * np.maximum(value + lift - t, 0.0), axis=1).max() + alone @ np.maximum(own + lift - t, 0.0)
+        found = bulk.jumps @ np.maximum(bulk.totals - t, 0.0) + bulk.excess
+        assert exact * (1.0 - 1e-15) <= found <= exact * (1.0 + 2e-9)
+    law, power = np.zeros(bulk.jumps.size), np.eye(1, bulk.jumps.size)[0]
+    for k in range(40):
+        law, power = law + power, np.convolve(power, bulk.jumps)[: law.size] / (k + 1)
+    assert bulk.masses == pytest.approx(law, rel=1e-14, abs=1e-300)
+    few = np.array([[-0.5, 0.4, 0.1]])
+    near = np.array([[0.3, 0.3, 0.4]]), 0.0 * few, few, 0.1 + 0.0 * few, np.zeros((1, 3, 2))
+    told = jumps.profile(
+        n, near, np.zeros((3, 0)), 0.0, 1.0, 1e-15, one, one, np.array([0.2]), lambda *given: 1e-6 * given[2][0].sum()
+    )
+    assert 1e-6 <= told[0] <= 1e-6 * (1.0 + 2e-9)
