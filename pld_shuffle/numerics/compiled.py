@@ -219,13 +219,13 @@ def kernels() -> list[Kernel]:
 def warm_up() -> None:
     """Load every compiled loop of the package, and compile those that no earlier process has left on this machine.
 
-    About half a minute where nothing is kept, a second otherwise. One line of the log announces the former.
+    About a minute where nothing is kept, a second otherwise. One line of the log announces the former.
     """
     every = kernels()
     with _warming:
         missing = sum(not kernel.kept for kernel in every)
         if missing:
-            LOG.warning("compiling %d loops, once on this machine; about half a minute", missing)
+            LOG.warning("compiling %d loops, once on this machine; about a minute", missing)
         for kernel in every:
             kernel.compiled  # noqa: B018
 
