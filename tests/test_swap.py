@@ -154,7 +154,7 @@ def certified_integral(n, mass, value, lobes_too):
     """(the bound of the half-line integral, the contour, the nodes' level, its far end) for one law."""
     place = kernels.saddle(float(n), 0, mass, value, 1.0 / math.sqrt(n * np.sum(mass * value**2)))
     period = 2 * math.pi / np.max(np.abs(value[mass > 0] - value[0, np.argmax(mass)]))
-    path = kernels.contour(float(n), place, 0, period, lobes_too, mass, value)
+    path = kernels.contour(float(n), place, 0, period, np.max(mass), lobes_too, mass, value)
     start, points = path.nodes[0, 0], path.points
     home = math.log1p(kernels.rise(start, 0, mass, value))
     power = kernels.Power(float(n), n % 2 == 1, False, 1.0, 0.0, n * home)
@@ -641,7 +641,7 @@ def test_profiles_where_exponentials_underflow(eps0: float, n: int, users: int, 
 
 
 @pytest.mark.parametrize("n", [5, 400])
-def test_jumps_and_their_totals(n: int) -> None:
+def test_jumps_and_their_totals(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their measure has the number and all calls of the worst types and the guest, and hardly more; totals their law.
 
     Without jumps the contour's value is what is told.
@@ -652,23 +652,54 @@ def test_jumps_and_their_totals(n: int) -> None:
     base = np.array([-0.3, -0.1, 0.2, 0.5, 30.0, 45.0]) * rng.uniform(0.8, 1.2, (3, 6))
     types = weight, np.zeros((3, 6)), base, 0.1 + 0.0 * base, np.zeros((3, 6, 2))
     guest, height = np.array([[0.01 / n, 0.3], [28.0, -0.4], [0.1, 0.1]]), 20.0
-    bulk = jumps._split(n, types, guest, 0.2, 1.0, height, 0.0)
     value, own = base - 0.02, guest[1] - 0.02
     means = np.sum(weight * np.where(value > height, 0.0, value), axis=1)
-    lift = max(0.0, -means.min(), -guest[0] @ np.where(own > height, 0.0, own))
-    far, alone = n * weight * (value > height), guest[0] * (own > height)
-    assert bulk.jumps.sum() == pytest.approx(far.sum(axis=1).max() + alone.sum(), rel=2e-9)
-    for t in bulk.totals.tolist():
-        exact = np.sum(far * np.maximum(value + lift - t, 0.0), axis=1).max() + alone @ np.maximum(own + lift - t, 0.0)
-        found = bulk.jumps @ np.maximum(bulk.totals - t, 0.0) + bulk.excess
-        assert exact * (1.0 - 1e-15) <= found <= exact * (1.0 + 2e-9)
+    alone, nobody = guest[0] * (own > height), np.zeros((3, 0))
+    for share, here, least, short in ((1.0, guest, 0.0, 0.0), (0.25, nobody, 0.2, 0.1)):  # the latter with coins
+        bulk = jumps._split(n, types, here, 0.2, share, share < 1.0, height, 0.0, short)
+        lift = max(least, -means.min(), -here[0] @ np.where(own > height, 0.0, own)[: here.shape[1]])
+        far, some = n / (1.0 - short) * weight * (value > height), alone[: here.shape[1]]
+        assert bulk.jumps.sum() == pytest.approx(far.sum(axis=1).max() + some.sum(), rel=2e-9)
+        for t in bulk.totals.tolist():
+            exact = np.sum(far * np.maximum(value + lift - t, 0.0), axis=1).max()
+            exact += some @ np.maximum(own + lift - t, 0.0)[: some.size]
+            found = bulk.jumps @ np.maximum(bulk.totals - t, 0.0) + bulk.excess
+            assert exact * (1.0 - 1e-15) <= found <= exact * (1.0 + 2e-9)
     law, power = np.zeros(bulk.jumps.size), np.eye(1, bulk.jumps.size)[0]
     for k in range(40):
         law, power = law + power, np.convolve(power, bulk.jumps)[: law.size] / (k + 1)
     assert bulk.masses == pytest.approx(law, rel=1e-14, abs=1e-300)
-    few = np.array([[-0.5, 0.4, 0.1]])
-    near = np.array([[0.3, 0.3, 0.4]]), 0.0 * few, few, 0.1 + 0.0 * few, np.zeros((1, 3, 2))
-    told = jumps.profile(
-        n, near, np.zeros((3, 0)), 0.0, 1.0, 1e-15, one, one, np.array([0.2]), lambda *given: 1e-6 * given[2][0].sum()
-    )
-    assert 1e-6 <= told[0] <= 1e-6 * (1.0 + 2e-9)
+    few = np.array([[-0.5, 0.4, 0.075]])
+    near = np.array([[0.3, 0.3, 0.4]]), 0.0 * few, few, 1.0 + 0.0 * few, np.zeros((1, 3, 2))
+    monkeypatch.setattr(jumps, "FARTHEST", 30.0)
+    for share, users in ((1.0, n), (0.25, n + 40)):
+        told = jumps.profile(
+            users, near, nobody, 0.0, share, share < 1.0, 1e-15, one, one, np.array([0.1 / math.sqrt(users)]),
+            lambda *given: 1e-6 * given[2][0].sum(),
+        )  # fmt: skip
+        assert 1e-6 <= told[0] <= 1e-6 * (1.0 + 2e-9)
+
+
+def test_jumps_of_users_who_come_by_coins() -> None:
+    """Above the mean over every subset of every mixture of two types, on a lattice; near it for one of them."""
+    users, rate, size, zero = 130, 0.5, 2_000, 800
+    values = np.array([-1, 0, 1, 22])
+    masses = [np.array([0.3 + 22.0 * p, 0.4 - 23.0 * p, 0.3, p]) for p in (0.0002, 0.0008)]
+    types = [np.array([mass * (1.0 + values), mass, mass, mass]) for mass in masses]
+    growths = np.array([0.02, 0.05, 0.1, 0.2])
+    cohort = Cohort(presence=rate)
+    bounds = swap.typed_profile(types, users, growths, cohort=cohort, uncovered_user=types[0])
+    for count in (0, 100, users - 1):
+        sums = np.zeros((users, size))  # by how many come, with one chance for every subset
+        sums[0, zero] = 1.0
+        for mass in [masses[0]] * count + [masses[1]] * (users - 1 - count):
+            moved = sum(p * np.roll(sums[:-1], k, axis=1) for p, k in zip(mass, values.tolist(), strict=True))
+            sums[1:] += moved
+        come = np.arange(users)
+        chances = binom.pmf(come, users, rate) / np.array([math.comb(users - 1, k) for k in come.tolist()], float)
+        total = chances @ sums
+        for bound, g in zip(bounds.tolist(), growths.tolist(), strict=True):
+            truth = total @ np.maximum(np.arange(size) - zero - g * users, 0.0) / users
+            assert truth * (1.0 - 1e-9) <= bound
+            if count == 0:
+                assert bound <= 1.5 * truth

@@ -42,13 +42,14 @@ class _Bulk(NamedTuple):
 
 
 def profile(
-    n: int, types: Types, guest: Array, max_u: float, share: float, relative: float, plain: Array, known: Array,
-    expm1_eps: Array, contour: Callable[[Types, Array, Array, float], float],
+    n: float, types: Types, guest: Array, max_u: float, share: float, coins: bool, relative: float, plain: Array,
+    known: Array, expm1_eps: Array, contour: Callable[[Types, Array, Array, float], float],
 ) -> Array:  # fmt: skip
     """Upper bounds as those of `swap_kernels.profile` for n users of these types and a guest.
 
-    plain : the target's own divergence. known : bounds; what is hardly below them is not looked for. contour : types, a
-    guest, (masses, totals) of jumps, and the growth -> their mean of F.
+    coins : each of n/share users comes with probability `share`; the case that all come is the caller's. plain : the
+    target's own divergence. known : bounds; what is hardly below them is not looked for. contour : types, a guest,
+    (masses, totals) of jumps, and the growth -> their mean of F.
     """
     found = plain.copy()
     for i, g in enumerate(expm1_eps.tolist()):
@@ -56,12 +57,13 @@ def profile(
         height = HEIGHT * math.sqrt(n * float(np.max(np.sum(types[0] * value * value, axis=1))))
         worst = int(np.argmax(np.sum(types[0] * np.maximum(value, 0.0) ** 2, axis=1)))
         weight, excess, base, slope, error = (part[worst : worst + 1] for part in types)
-        bulk = _split(n, (weight, excess, base, slope, error), guest, g, share, height, 0.0)
-        parts, beyond, _ = _parts(n, bulk, g, share, 0.0, relative)
+        bulk = _split(n, (weight, excess, base, slope, error), guest, g, share, coins, height, 0.0, 0.0)
+        parts, beyond, _ = _parts(n, bulk, g, share, coins, 0.0, relative)
         rough = max(float(parts.sum()) + beyond, 1e-300)  # it shows how far u has to go
-        last_u = min(max_u, max(FARTHEST - math.log(rough), FARTHEST) / n)
-        bulk = _split(n, types, guest, g, share, height, last_u)
-        parts, answer, saddle = _parts(n, bulk, g, share, last_u, relative)
+        last = max(FARTHEST - math.log(rough), FARTHEST) / n
+        last_u, short = min(max_u, last), min(0.5, share * last) if coins else 0.0
+        bulk = _split(n, types, guest, g, share, coins, height, last_u, short)
+        parts, answer, saddle = _parts(n, bulk, g, share, coins, last_u, relative)
         # Where the mean is positive contours gain nothing.
         enough, near = MATTERS * (float(parts.sum()) + answer), bulk.totals < -float(bulk.means.min())
         if answer + float(parts @ np.where(near, GAIN, 1.0)) > known[i]:
@@ -73,12 +75,17 @@ def profile(
             answer += some
         if max_u > 0.0:
             answer += math.exp(n * math.log1p(-last_u)) * plain[i]
+        if coins:
+            answer += math.exp((n / share - 1.0) * math.log1p(-short)) * (plain[i] + share * g)
         found[i] = min(found[i], answer * (1.0 + ROUNDED))
     return np.asarray(found)
 
 
-def _split(n: int, types: Types, guest: Array, g: float, share: float, height: float, last_u: float) -> _Bulk:
-    """Values above the height are jumps; those below -height are lifted."""
+def _split(
+    n: float, types: Types, guest: Array, g: float, share: float, coins: bool, height: float, last_u: float,
+    short: float,
+) -> _Bulk:  # fmt: skip
+    """Values above the height are jumps; those below -height are lifted. short : what t of the coins is from 1."""
     weight, excess, base, slope, error = types
     shift = (1.0 - share) / share * g
     given = base - g * slope
@@ -92,11 +99,14 @@ def _split(n: int, types: Types, guest: Array, g: float, share: float, height: f
     rest = np.where(far, 0.0, np.maximum(own, -1.0 - 0.3 * math.sqrt(n)))
     means, mean = np.sum(weight * value, axis=1), float(mass @ rest)
     spreads = n * np.sum(weight / factor * value**2, axis=1) + float(mass @ rest**2)
+    if coins:  # of a number of values, mean included
+        spreads += n * (means + g) ** 2
     totals = np.linspace(0.0, 1.0, TOTALS + 1) * (n * (g + shift) + 8.0 * math.sqrt(float(spreads.max())))
     # Of every jump, a user is missing from the rest; its mean is added instead.
-    lift = shift + max(0.0, -float(means.min()), -mean)
+    lift = max(g if coins else 0.0, -float(means.min()), -mean)
     column = np.any(jumping, axis=0)
-    numbers, sizes = n * np.where(jumping, weight, 0.0)[:, column], ((given + error) / factor + lift)[:, column]
+    numbers = n / (1.0 - short) * np.where(jumping, weight, 0.0)[:, column]
+    sizes = ((given + error) / factor + lift)[:, column]
     alone, size = mass[far], own[far] + lift
     calls = [
         float(np.max(np.sum(numbers * np.maximum(sizes - t, 0.0), axis=1)) + alone @ np.maximum(size - t, 0.0))
@@ -111,7 +121,9 @@ def _split(n: int, types: Types, guest: Array, g: float, share: float, height: f
     return _Bulk(kept, visitor, n * (means - shift) + mean, spreads, totals, jumps, _masses(jumps), calls[-1])
 
 
-def _parts(n: int, bulk: _Bulk, g: float, share: float, last_u: float, relative: float) -> tuple[Array, float, float]:
+def _parts(
+    n: float, bulk: _Bulk, g: float, share: float, coins: bool, last_u: float, relative: float
+) -> tuple[Array, float, float]:
     """F at totals, times their masses; the mean of F over larger ones; and about the saddle point without jumps.
 
     X_+ <= e^(xX)/(e x), and X_+ <= (X + c)^2/(4c): the greatest of all types at one x, or one c.
@@ -124,13 +136,15 @@ def _parts(n: int, bulk: _Bulk, g: float, share: float, last_u: float, relative:
     logs = np.full(ARGUMENTS, math.inf)
     for k, x in enumerate(arguments.tolist()):
         error = (8.0 * relative + ROUNDOFF * (base.shape[1] + 64.0)) * (1.0 + x)
-        start, visitor = _moment(weight, x * (base - shift), error), _moment(mass[None], x * own[None], error)
+        start = _moment(weight, x * (base + (g if coins else -shift)), error)
+        visitor = _moment(mass[None], x * own[None], error)
         rise = 0.0
         if v > 0.0 and start < math.inf:  # M is convex in v
             rise = max(_moment(weight * beta, x * base / beta, error) - start, 0.0) / (v * (1.0 + start))
         room = n * (1.0 - rise * (1.0 + v))
         if room > 0.0 and start + visitor < math.inf:
-            logs[k] = n * math.log1p(start) + math.log1p(visitor) - 1.0 - math.log(x * room)
+            power = n / share * (math.log1p(share * start) - x * g) if coins else n * math.log1p(start)
+            logs[k] = power + math.log1p(visitor) - 1.0 - math.log(x * room)
     far = np.exp(np.minimum(np.min(logs[:, None] + np.outer(arguments, totals), axis=0), 700.0))
     mean = bulk.means[:, None] + totals
     moved = np.abs(mean).max(axis=0) + deviation * np.geomspace(0.05, 20.0, SHIFTS)[:, None]

@@ -169,17 +169,19 @@ def typed_profile(
     points, share, error = np.asarray(expm1_eps, np.float64), cohort.rate_above, mass_error
     laws = [np.asarray(law) for law in types]
     flat = points.ravel()
-    if uncovered_user is None and independent_users(n, cohort) and all(np.all(law[3] > 0.0) for law in laws):
+    coins, present = independent_users(n, cohort), laws
+    if uncovered_user is None and coins and all(np.all(law[3] > 0.0) for law in laws):
         arrays = _type_arrays(laws, 1.0, error)
         return np.minimum(by_coins(n, cohort, arrays, 2.0 * (error + ROUNDED), flat), 1.0).reshape(points.shape)
-    alone = [] if uncovered_user is None or share < 1.0 else [uncovered_user]
+    coins = coins and uncovered_user is not None
+    alone = [] if uncovered_user is None or share < 1.0 or coins else [uncovered_user]
     if cohort.absence > 0.0:
         laws, alone = ([cohort.with_absence(law) for law in part] for part in (laws, alone))
         error += 4.0 * ROUNDOFF
     relative = error + ROUNDED
     bare, plain = _given_away([*laws, *alone], flat, relative)
-    covered = share < 1.0 or all(np.all(law[2][law[3] == 0.0] == 0.0) for law in laws)
-    arrays = _type_arrays(laws, (1.0 - share) / share, error)
+    covered = share < 1.0 or coins or all(np.all(law[2][law[3] == 0.0] == 0.0) for law in laws)
+    arrays = _type_arrays(present, 1.0, error) if coins else _type_arrays(laws, (1.0 - share) / share, error)
     bound = np.minimum(plain, 1.0)
     if covered:
         max_u = 0.98 / (1.0 + float(np.max(arrays[1]))) if share == 1.0 else 0.0
@@ -191,13 +193,17 @@ def typed_profile(
                 [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
                 hosts, guest = n - 1, np.array([other, (first - second) / other, second / other])
 
+            come, max_u = (cohort.presence, 0.0) if coins else (share, max_u)
+
             def contour(left: Types, visitor: Array, jumps: Array, g: float) -> float:
-                one = np.array([g])
                 return float(_contour(
-                    hosts, left, len(laws), max_u, share, 2.0 * relative, one, uncovered_user=visitor, jumps=jumps
+                    hosts, left, len(laws), max_u, come, 2.0 * relative, np.array([g]), coins=coins,
+                    uncovered_user=visitor, jumps=jumps,
                 )[0])  # fmt: skip
 
-            out = by_jumps(hosts, arrays, guest, max_u, share, 2.0 * relative, bound, known, flat, contour)
+            some = hosts * come if coins else hosts
+            out = by_jumps(some, arrays, guest, max_u, come, coins, 2.0 * relative, bound, known, flat, contour)
+            out += (come * (1.0 + 1e-15)) ** n if coins else 0.0  # that all of them come
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     few = uncovered_user is None and few_come(n, cohort, sum(int(np.count_nonzero(law[3])) for law in types))
     # Where nothing is given away, and without a rest, whose mass is rough.

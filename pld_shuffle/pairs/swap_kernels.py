@@ -48,7 +48,7 @@ class Contour(NamedTuple):
     end: float  # the last node
     window: float
     smoothing: float  # standard deviation of the Gaussian smoothing, times 1/sigma
-    heaviest: float  # mass of a value, at z = 0
+    heaviest: float  # mass of a value of those who come, at z = 0
     line: float  # error of the rule, relative to the greatest |M M*|^(n/2) on the strip
     nodes: Any  # rows x, y, weight
     points: Any  # real arguments, see `POINTS`
@@ -572,10 +572,11 @@ def spread_part(n, path, row, other, mass, moved, low, high, top, enough):
 
 
 @unchecked
-def contour(n, place, row, period, lobes_too, mass, moved):
+def contour(n, place, row, period, heaviest, lobes_too, mass, moved):
     """The contour for the law in `row`, saddle point `place`.
 
-    lobes_too : nodes go on through all return lobes that the smoothing leaves, on the same contour.
+    heaviest : mass of a value of those who come. lobes_too : nodes go on through all return lobes that the smoothing
+    leaves, on the same contour.
 
     Any choice is valid; line = inf: none was found, no nodes. The numbers make the loss 1e-4 or less for a
     Gaussian sum up to five deviations (measured); skewness bends the contour a little more or less.
@@ -593,10 +594,8 @@ def contour(n, place, row, period, lobes_too, mass, moved):
     far = centre - bend
     period *= sigma
     shown = 0
-    heaviest = 0.0
     for j in range(mass.shape[1]):
         shown += mass[row, j] > 0.0
-        heaviest = max(heaviest, mass[row, j])
     smoothing = (BLUR_TWO if shown == 2 else BLUR_MORE) / period  # two values are a lattice, with lobes for ever
     if heaviest < HEAVY:  # nothing but the smoothing ends the far part
         smoothing = max(smoothing, min(BLUR_LIGHT / math.sqrt(n), MOST_LIGHT))
@@ -653,14 +652,15 @@ def contour(n, place, row, period, lobes_too, mass, moved):
 
 
 @unchecked
-def absent_part(power, path, row, low, high, top, enough, laws):
-    """As `far_part` with coins, relative to |h|^n at real points, h = 1 - r + r M; docs/swap.md."""
+def fewest(power, row, low, high, laws):
+    """How many users count for the far part of a law and real parts from `low` to `high`; docs/swap.md of coins."""
+    if not power.coins:
+        return power.n - 1.0 if power.parity else power.n
     mean = 0.0
     for j in range(laws.weight.shape[1]):
         mean += laws.mass[row, j] * laws.moved[row, j]
     # M(x) >= e^(x E L), 1 where L is centred; less by that where it is not quite.
-    come = (power.n - 2.0) * power.rate * min(1.0, math.exp(min(low * mean, high * mean)))
-    return far_part(come, path, row, row, laws.mass, laws.moved, low, high, top, enough)
+    return (power.n - 2.0) * power.rate * min(1.0, math.exp(min(low * mean, high * mean)))
 
 
 @unchecked
@@ -690,11 +690,9 @@ def remainder(power, path, row, other, log_modulus_at_saddle, enough, laws):
     low = min(points[0], points[1])
     high = max(points[0], points[1])
     enough *= math.exp(min(-outer, 700.0))
-    rest = power.n - 1.0 if power.parity else power.n
+    rest = fewest(power, row, low, high, laws)
     mass, moved = laws.mass, laws.moved
-    if power.coins:
-        part = absent_part(power, path, row, low, high, top, enough, laws)
-    elif path.heaviest < HEAVY:
+    if path.heaviest < HEAVY:
         part = spread_part(rest, path, row, other, mass, moved, low, high, top, enough)
     else:
         part = far_part(rest, path, row, other, mass, moved, low, high, top, enough)
@@ -1070,7 +1068,7 @@ def profile(
     u, steps 2 to 4 again with a saddle point for other u, until half of it comes from smaller ones; the least counts.
     """
     types, atoms = weight.shape
-    fine = FINE if atoms <= MANY or coins else 20.0 * FINE  # wanted error of a bin of u, relative
+    fine = FINE if atoms <= MANY else 20.0 * FINE  # wanted error of a bin of u, relative
     columns = atoms + 1 if coins else atoms
     laws = Laws(
         weight, excess, np.empty((types, atoms)), np.empty((types, atoms)), relative,
@@ -1098,7 +1096,7 @@ def profile(
         trivial = one_term(rate, sampled, g, base, slope, uncovered_user, laws)
         trivial = expected * (trivial + share * jump / n) * (1.0 + 16.0 * ROUNDOFF)
         out[i] = trivial
-        best, start = guess(n, early, come, sampled + jump / n, -g, laws)
+        best, start = guess(n, early, come, sampled + jump / (n * come), -g, laws)
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
@@ -1106,18 +1104,21 @@ def profile(
         place, before, near, after = start, 0.0, 0.0, max_u  # the contour is the best for the u `near`
         while True:
             v = near / (1.0 - near)
-            set_rows(early, v, sampled + jump / n, coins, come, g, laws)
+            set_rows(early, v, sampled + jump / (n * come), coins, come, g, laws)
             place, best = worst_saddle(n, early, best, place, laws.mass, laws.moved)
             # From here on the moment may be the better bound itself; so it may be where no contour is found.
             grown = math.log1p(rise(place, best, laws.mass, laws.moved))
             at = place if not coins and n * grown < NEAR else 0.0
-            path = contour(n, place, best, period, False, laws.mass, laws.moved)
+            heaviest = 0.0
+            for j in range(atoms):
+                heaviest = max(heaviest, weight[best, j])
+            path = contour(n, place, best, period, heaviest, False, laws.mass, laws.moved)
             known = path.line < math.inf
             first = path.nodes[0, 0] if known else place
             factor = weigh(path, place, g, uncovered_user, jump, jumps)
             pull, shift = -jump, sampled
             if coins:  # from here on L is centred, and the rest of the exponent is -g n z
-                pull, shift = g * n, g
+                pull, shift = g * n - jump, g
             set_rows(types, v, shift, coins, 1.0, g, laws)
             for k in range(types):
                 log_modulus_at_saddle[k] = math.log1p(rise(first, k, laws.mass, laws.moved))
@@ -1142,7 +1143,7 @@ def profile(
             if known and left > NEGLIGIBLE and n * grown > FAR and (atoms <= MANY or max_u == 0.0) and not alone:
                 # Few users count: the same integral over the same contour, by nodes that go on through all lobes.
                 set_rows(early, v, sampled, coins, come, g, laws)
-                farther = contour(n, place, best, period, True, laws.mass, laws.moved)
+                farther = contour(n, place, best, period, heaviest, True, laws.mass, laws.moved)
                 set_rows(types, v, shift, coins, 1.0, g, laws)
                 if farther.line < math.inf:
                     if max_u > 0.0:
@@ -1151,7 +1152,7 @@ def profile(
                         power, types, early, late, fine, edges[: bins + 1], limit, shift, at, True,
                         log_modulus_at_saddle, path, True, farther, laws,
                     )[0])  # fmt: skip
-            answer = scaled(answer * factor, log_scale, abs(level) + 2.0 * pull * abs(first))
+            answer = scaled(answer * factor, log_scale, abs(level) + 2.0 * abs(pull * first))
             if answer < out[i]:
                 out[i] = answer
             # Half of it should come from smaller u, and half from larger ones.
