@@ -160,6 +160,12 @@ ROWS: list[Any] = [
     Row([(ShuffledLDP(1.0, n), 4) for n in (30, 40)], width=0.04),
     Row([(Subsampled(CountedBits(1_000, one_if_one=0.5, one_if_zero=0.1), population=10_000, dropout_limit=lost), 4)
          for lost in (0.2, 0.3)], width=1.5e-3),
+    *(  # a log of cohorts, of coins, or of both in turn
+        Row([(Subsampled(ShuffledLDP(eps0, n), population=10**6) if i % 2 in fixed
+              else PoissonSampled(ShuffledLDP(eps0, 10**6), n / 10**6), 1)
+             for eps0 in (1.0, 3.0) for i, n in enumerate(range(2_500, 5_500, 150))], width=5e-4)
+        for fixed in ((0, 1), (), (0,))
+    ),
     # Who stands in for an absent target should look like the second dataset: 2.6 and 1.6 by attacks on everybody.
     one(PoissonSampled(Shuffled(BinaryRandomizedResponse(4.0), 1000), 0.1), width=0.03),
     one(PoissonSampled(Shuffled(R.Laplace(eps0=2.0), 1000), 0.1), width=0.25),
@@ -194,6 +200,12 @@ ROWS: list[Any] = [
             (4.0, 1000, 1, 0.03059, 0.03087), (2.0, 37, 0, 1.2147, 1.345),
         )
     ),
+    *(
+        one(ShuffledBatches(2.0, 100, 10, 1000 + spare), delta=1e-5, width=width, least=attack, most=most)
+        for spare, width, attack, most in ((1, 0.0101, 0.4930, 0.4981), (100, 0.0093, 0.4530, 0.4573),
+                                           (1000, 0.0055, 0.2526, 0.2541))
+    ),
+    one(ShuffledBatches(2.0, 100, 10, 1001, "replace-one"), delta=1e-5, least=0.6203, most=0.7052, width=0.137),
     # delta where epsilon was said to be 9.4415 for 1e-30, and 18.2109 for 1e-90: an upper end was 5e-25.
     *(
         pytest.param(
