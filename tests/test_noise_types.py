@@ -245,36 +245,7 @@ def test_binary_response_covers_near_targets():
     assert np.any(other @ parts > 0.75 * np.exp(-eps0 * np.abs(y - 1.0)))
 
 
-# ---------------------------------------------------------------- the whole cover
-
-
-def triples(count):
-    """Random targets and others; some targets are near, some others at the ends."""
-    rng = np.random.default_rng(3)
-    for i in range(count):
-        first, second, other = rng.random(3)
-        if i % 3 == 0:
-            other = float(rng.integers(0, 2))
-        if i % 4 == 0:
-            second = min(1.0, first + 0.1 * rng.random())
-        yield float(first), float(second), float(other)
-    yield from itertools.permutations((0.0, 1.0, 0.5))
-    yield from itertools.product((0.0, 1.0), (0.25, 0.9), (0.0, 1.0))
-
-
-@pytest.mark.parametrize("eps0", [1.0, pytest.param(3.0, marks=pytest.mark.slow)])
-def test_laplace_types_cover_every_target_and_other_value(eps0):
-    types = noise.laplace_types(eps0, 1000, cells=32)
-    for first, second, other in triples(9):
-        real = truth(("laplace", eps0), first, second, other, "first")
-        assert_below(real, largest(types), moves=(0.2 * math.exp(-eps0),), note=(first, second, other))
-
-
-def test_gaussian_types_cover_every_target_and_other_value():
-    types = noise.gaussian_types(1.5, 1000, truncated_mass=1e-9, cells=48)
-    for first, second, other in triples(9):
-        real = truth(("gaussian", 1.5), first, second, other, "blanket")
-        assert_below(real, largest(types), moves=(0.1,), note=(first, second, other))
+# ---------------------------------------------------------------- the types
 
 
 def test_gaussian_types_give_away_the_missed_reports_only():
