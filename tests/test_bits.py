@@ -1,7 +1,4 @@
-"""Counts of randomised bits: bounds against enumeration in rationals, ball arithmetic and published values.
-
-Honesty (lower <= truth <= upper) is tested apart from tightness (width).
-"""
+"""Counts of randomised bits: bounds against enumeration in rationals, ball arithmetic and published values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`blanket`: the exact profile of the blanket adversary, against enumeration and direct sums.
-
-Honesty tests ask lower <= truth <= upper of something computed by other means; widths are checked apart.
-"""
+"""`blanket`: the exact profile of the blanket adversary, against enumeration and direct sums."""
 
 from __future__ import annotations
 

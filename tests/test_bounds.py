@@ -1,10 +1,4 @@
-"""The published bounds against independent evaluations, and against the exact truth they must not
-fall below.
-
-1. every formula against mpmath (60 digits), written down again from the papers;
-2. no upper bound below the exact divergence of a protocol it covers;
-3. a solved epsilon satisfies its bound; ranges and bad input are refused; extremes do not overflow.
-"""
+"""The published bounds: formulas in 60 digits, again from the papers; none below the truth; solutions and ranges."""
 
 from __future__ import annotations
 
@@ -51,9 +45,7 @@ def close(ours: float, reference: mp.mpf, rtol: float = CLOSE) -> bool:
 
 
 def close_delta(ours: float, reference: mp.mpf, rtol: float = 2e-12) -> bool:
-    """Agreement of log delta, on the safe (upper) side, relative to its size; 1 where the formula
-    exceeds 1.
-    """
+    """Agreement of log delta, on the safe (upper) side, relative to its size; 1 where the formula exceeds 1."""
     if reference >= 1:
         return ours == 1.0
     size = 1 - mp.log(reference)

@@ -1,10 +1,9 @@
 """Honesty: every bracket of the accountant contains the truth; and, apart from that, it is tight.
 
 The truth comes from oracles.py: 60-digit arithmetic on atoms, no lattice, for few users, hidden, absent or neither
-(stored in data/exact_deltas.json, which `python tests/test_honesty.py` writes). Many users are in test_widths.py and
-test_coins.py. Honesty (upper >= truth >= lower) and tightness are
-different tests; a bracket that is merely wide fails the second only. test_mutations.py shows that a bound that is off
-by 1e-3 would be caught. PLDs on random lattices are the fuzzer's (test_fuzzer.py).
+(stored in data/exact_deltas.json, which `python tests/test_honesty.py` writes). Many users: test_widths.py and
+test_coins.py. A bracket that is merely wide fails the tests of tightness only; test_mutations.py shows that one that is
+off by 1e-3 is caught.
 """
 
 from __future__ import annotations

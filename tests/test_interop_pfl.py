@@ -142,18 +142,13 @@ def test_another_cohort_is_refused(cohort: int) -> None:
 
 def test_arguments_are_named() -> None:
     """TypeError or ValueError with the name."""
-    for name, given in (
-        ("delta", {"delta": 0.0}),
-        ("delta", {"delta": 1.0}),
-        ("max_epsilon", {"delta": 1e-5, "max_epsilon": -1.0}),
-        ("max_epsilon", {"delta": 1e-5, "max_epsilon": math.nan}),
-    ):
-        with pytest.raises(ValueError, match=name):
-            ShufflePrivacyCallback(ROUND, **given)
-    with pytest.raises(TypeError, match="mechanism"):
-        ShufflePrivacyCallback(3, delta=1e-5)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="accountant"):
-        ShufflePrivacyCallback(ROUND, delta=1e-5, accountant=3)  # type: ignore[arg-type]
+    for name, error, given in (
+        ("delta", ValueError, {"delta": 0.0}), ("delta", ValueError, {"delta": 1.0}),
+        ("max_epsilon", ValueError, {"max_epsilon": -1.0}), ("max_epsilon", ValueError, {"max_epsilon": math.nan}),
+        ("mechanism", TypeError, {"mechanism": 3}), ("accountant", TypeError, {"accountant": 3}),
+    ):  # fmt: skip
+        with pytest.raises(error, match=name):
+            ShufflePrivacyCallback(**{"mechanism": ROUND, "delta": 1e-5, **given})
 
 
 def test_iterations_are_chosen_as_one_goes() -> None:

@@ -1,8 +1,7 @@
 """Protocols: bias and variance on simulated data, exact errors and privacy against enumeration, calibration.
 
-Statistical tolerance: over R repetitions the mean error must be within 5 standard errors of 0, and the
-sample variance within 5 sqrt(2/(R-1)) (relative) of the exact one, which is its standard error for
-nearly normal estimates. Seeds are fixed.
+Over R repetitions the mean error must be within 5 standard errors of 0, and the sample variance within 5 sqrt(2/(R-1))
+(relative) of the exact one, which is its standard error for nearly normal estimates. Seeds are fixed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Randomizers: closed forms and samples against laws enumerated from the definitions, and the border.
 
-Oracles: `enumerated` (1e-12 relative); quadrature of scipy's densities for noise.
-
-Sampling tests compare frequencies with the law by Pearson's chi-square (outcomes with an expected
-count below 10 pooled) at false-alarm probability 1e-6; the seeds are fixed, so a test either always
-passes or always fails. `test_the_chi_square_notices_a_small_error` states what it would notice.
+Sampling tests compare frequencies with the law by Pearson's chi-square at false-alarm probability 1e-6, with fixed
+seeds; `test_the_chi_square_notices_a_small_error` states what it would notice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Attack risk against the Neyman-Pearson lemma: outcomes sorted by likelihood ratio, exactly.
 
-The oracle knows nothing of epsilon or delta: it takes outcomes in the order of their ratio q/p until the
-false-positive rate is used up, splitting the last one. Honesty (the truth is inside) is tested apart from
-tightness (the two sides are close).
+The oracle knows nothing of epsilon or delta: it takes outcomes in the order of their ratio q/p until the false-positive
+rate is used up, splitting the last one.
 """
 
 from __future__ import annotations

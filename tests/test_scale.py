@@ -1,16 +1,9 @@
 """Large sizes: a billion users and rounds, hundreds of cohorts; and refusing politely.
 
-The truth comes from sums that share neither code nor method with the library (no buckets, no tilt,
-no recurrence over atoms):
-
-* one round of n users: given m coin labels, with b(A) = P(Bin(m, 1/2) = A) and the cut c,
-      sum_{A >= c} b(A) ((1 + theta t) - alpha (1 - theta t))
-          = (1 - alpha) P(A >= c) + (1 + alpha) theta c b(c) / m,
-  since (2A - m) b(A) = A b(A) - (A+1) b(A+1) telescopes; every m within 7 standard deviations is
-  summed. (The incomplete beta function and the probabilities used agree with 50-digit sums to 1e-12.)
-* 300 cohorts: every atom, losses shared out linearly on two fine lattices, a plain FFT.
-
-No test here looks at a clock.
+One round of n users: given m coin labels, with b(A) = P(Bin(m, 1/2) = A) and the cut c,
+    sum_{A >= c} b(A) ((1 + theta t) - alpha (1 - theta t)) = (1 - alpha) P(A >= c) + (1 + alpha) theta c b(c) / m,
+since (2A - m) b(A) = A b(A) - (A+1) b(A+1) telescopes; every m within 7 standard deviations is summed. (The incomplete
+beta function and the probabilities agree with 50-digit sums to 1e-12.) 300 cohorts: every atom, on two fine lattices.
 """
 
 from __future__ import annotations

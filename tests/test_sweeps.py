@@ -24,7 +24,6 @@ import pytest
 
 from pld_shuffle import (
     Accountant,
-    Gaussian,
     PoissonGaussian,
     Shuffled,
     ShuffledLDP,
@@ -34,7 +33,7 @@ from pld_shuffle import (
     sweeps,
 )
 from pld_shuffle.fields import FieldError
-from pld_shuffle.randomizers import DiscreteRandomizer, Laplace, UnaryEncoding
+from pld_shuffle.randomizers import DiscreteRandomizer, Laplace
 from pld_shuffle.sweeps import COLUMNS, grid, sweep
 
 NUMBERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper")
@@ -49,12 +48,8 @@ MEANT: list[tuple[dict[str, Any], tuple[Any, int, float]]] = [
     ({"mechanism": "rr", "k": 3, "n": 50, "eps0": 1.5, "delta": 0}, (ShuffledRR(k=3, n=50, eps0=1.5), 1, 1e-3)),
     ({"n": 100, "eps0": 4, "analysis": "clones", "rate": 0.1, "gamma": None, "adversary": ""},
      (Subsampled(ShuffledLDP(4.0, 100, analysis="clones"), rate=0.1), 1, 1e-3)),
-    ({"randomizer": "unary-encoding", "k": 16, "eps0": "2", "n": 1000},
-     (Shuffled(UnaryEncoding(k=16, eps0=2.0), n=1000), 1, 1e-3)),
     ({"mechanism": "shuffled", "randomizer": "laplace", "eps0": 1, "n": 50.0, "rate": 0.5},
      (Subsampled(Shuffled(Laplace(eps0=1.0), n=50), rate=0.5), 1, 1e-3)),
-    ({"mechanism": "gaussian", "sigma": 2, "sensitivity": 0.5, "rounds": 3.0},
-     (Gaussian(sigma=2.0, sensitivity=0.5), 3, 1e-3)),
     ({"mechanism": "poisson-gaussian", "sigma": 1.0, "rate": 0.01, "rounds": "1e1"},
      (PoissonGaussian(sigma=1.0, rate=0.01), 10, 1e-3)),
 ]  # fmt: skip
@@ -89,8 +84,7 @@ def test_rows_are_the_answers_of_single_accountants() -> None:
     assert rows[3]["epsilon_upper"] == math.inf
     assert (rows[0]["mechanism"], rows[0]["rounds"], rows[0]["delta"]) == ("ldp", 3, 1e-6)
     assert (rows[2]["delta"], rows[2]["rtol"], rows[2]["eps0"]) == (1e-9, 0.01, 2)
-    assert [row["mechanism"] for row in rows[5:7]] == ["shuffled", "shuffled"]
-    assert type(rows[5]["eps0"]) is float and type(rows[6]["n"]) is int
+    assert rows[5]["mechanism"] == "shuffled" and type(rows[1]["k"]) is type(rows[5]["n"]) is int
 
 
 def test_a_plan_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
