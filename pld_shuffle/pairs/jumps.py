@@ -180,7 +180,7 @@ def _beyond(bulk: _Bulk, last: float, slope: float) -> float:
     over, start, rise, found, ways = np.zeros(totals.size), last, slope, 0.0, 1.0
     for k in range(1, TERMS + 1):  # jumps, from any total on
         ahead = np.append(over, start + rise * totals[1:])
-        over = np.array([jumps @ ahead[j : j + totals.size] for j in range(totals.size)]) / k
+        over = np.correlate(ahead, jumps, "valid") / k
         start, rise, ways = (number * start + mean * rise) / k, number * rise / k, ways * number / k
         found += float(over[0])
     found += 2.0 * ways * (last + (TERMS + 1.0) * (mean + 1.0) * slope)

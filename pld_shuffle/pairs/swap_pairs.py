@@ -130,7 +130,8 @@ class TypedPair(UpperPair):
 
         places, ends = (self._places, self._chords) if len(self._best) > FEW_PROFILES else (expm1_eps, ())
         found = np.asarray(largest(expm1_eps, len(self._best), ask, places, ends).upper)
-        if independent_users(self.n, self.cohort):  # far out a mean over who comes has no good contour
+        coins = independent_users(self.n, self.cohort) and not self.randomizer.tailed  # which has asked the blanket
+        if coins:  # far out a mean over who comes has no good contour
             found = np.minimum(found, self.blanket.profile(expm1_eps, 1e-6, truncated_mass).upper)
         return found
 
