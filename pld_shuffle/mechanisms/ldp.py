@@ -73,12 +73,10 @@ class ShuffledLDP(OnCohorts, OfReports):
             return clones
         swap = AnyLDPPair(self.eps0, self.n, cohort)
         # Cohorts of almost one size are all like one of them.
-        wins, near = _contest(swap.typical)
+        wins, everywhere = _contest(swap.typical)
         if not wins:
             return clones  # exact
-        if near == math.inf:
-            return swap
-        return Several((swap, clones), math.expm1(min(near * swap.scale, 690.0)))
+        return swap if everywhere else Several((swap, clones))
 
     @property
     def _clones(self) -> CoinMixture:
@@ -195,25 +193,22 @@ def bit_orders(attack: BitAttackPair) -> tuple[Pair, Pair]:
 
 
 @lru_cache(maxsize=4096)
-def _contest(pair: AnyLDPPair) -> tuple[bool, float]:
-    """Whether the swap theorem beats stronger clones anywhere, and up to how many scales it is surely better.
+def _contest(pair: AnyLDPPair) -> tuple[bool, bool]:
+    """Whether the swap theorem beats stronger clones anywhere, and whether everywhere.
 
     A guess, from a few epsilons: every bound is valid.
     """
     asked = np.expm1(np.minimum(pair.scale * ASKED, 0.9 * float(pair.max_loss.upper)))
     known = pair.clones.as_profile
     if known is None:
-        return False, -1.0
+        return False, False
     one = asked[1:2]
     if pair.n >= MANY_USERS and pair.upper(one, 0.0) > HOPELESS * known.profile(one, 1e-3, 0.0).lower:
-        return False, -1.0
+        return False, False
     swap = pair.upper(asked, 0.0) / (1.0 - LEAST_GAIN)
     for rtol in (1e-3, 0.1 * LEAST_GAIN):
         labels = known.profile(asked, rtol, 0.0)
         if np.all((swap < labels.lower) | (swap >= labels.upper)):
             break
-    surely = (swap < labels.lower) | (labels.lower == 0.0)
-    near = math.inf
-    if not np.all(surely):
-        near = float(ASKED[np.argmin(surely) - 1]) if surely[0] else -1.0
-    return bool(np.any(swap < labels.lower)), near
+    wins = swap < labels.lower
+    return bool(wins.any()), bool(np.all(wins | (labels.lower == 0.0)))

@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,9 +49,6 @@ MAX_COMPONENTS = 4_000_000
 MAX_CUTS = 100_000
 #: Intervals of the bias get longer where the mass is small, by at most this factor (its logarithm).
 LONGEST_INTERVAL = 1.5
-#: Up to so many atoms every number of neutral labels is kept. That costs little, and it is more accurate far out
-#: in the tails, where a long interval would put mass on biases that are much rarer.
-KEEP_EVERY = 8_000_000
 #: Sums of masses below this have lost their ratios to subnormal rounding: they count as missed.
 SMALLEST_CELL = 1e-290
 #: Relative error of the labels' rates, which took a few operations each.
@@ -61,7 +58,6 @@ LABEL_ERROR = 64.0 * ROUNDOFF
 LOSS_ULPS = 48.0
 #: Up to so many atoms are summed one by one; beyond, the profile is asked by contour integrals.
 MOST_WALKED = 2e7
-MOST_SEPARATE = 1000  # coins of all components together, up to which every atom is kept by itself
 
 
 class Labels(NamedTuple):
@@ -86,8 +82,7 @@ class Components:
     """Tilted coins (coins, bias, gap = 1 - bias, weight), a null mass, and the mass left out.
 
     For a lower bound weights sum to at most 1 - null, for an upper bound `truncated_mass` is the P-mass that must be
-    put at infinite loss. All arrays have one shape (components,). `lower_share` of upper components: where nothing was
-    bucketed, this share of them is a lower mixture, so one run of the kernel serves both sides.
+    put at infinite loss. All arrays have one shape (components,).
     """
 
     coins: Index
@@ -96,7 +91,6 @@ class Components:
     weight: Array
     null: float
     truncated_mass: float
-    lower_share: float | None = None
 
 
 class Shown(NamedTuple):
@@ -292,10 +286,7 @@ class CoinMixture(Pair):
             keep, fall = (factor * summed(part) for part in self._kept(sizes))
             coins, keep, fall, weight = self._bucketed(starts, ends, weight, keep, fall, upper)
             bias, gap = self.theta * keep, self.gap * keep + fall
-        lower_share = None
-        if upper and self.kappa == 0.0 and starts.size == weight.size == fewer.size:
-            lower_share = (1.0 - 3.0 * others.largest_error) * (1.0 - below - above)
-        return Components(coins, bias, gap, weight, null, left_out, lower_share)
+        return Components(coins, bias, gap, weight, null, left_out)
 
     def _coins_of_others(self, truncated_mass: float) -> Counts:
         """The law of the number of coin labels among the other users."""
@@ -389,10 +380,7 @@ class CoinMixture(Pair):
         cuts = np.empty(0)
         if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
             cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
-        atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
-        few = buckets * (window + 4.0) * atoms <= KEEP_EVERY
-        # Without cuts the bias hardly moves over all the numbers: next to many who are not in the cohort.
-        every = (few and (cuts.size > 0 or self.absent == 0.0)) or cuts.size + 1 >= window
+        every = cuts.size + 1 >= window
         most = buckets * (math.ceil(window) + 6 if every else cuts.size + 3)
         if most > MAX_COMPONENTS:
             raise MemoryError(f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta")
@@ -401,37 +389,22 @@ class CoinMixture(Pair):
     # -- atoms -------------------------------------------------------------------------------------
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        """One run of the kernel serves both sides where nothing had to be bucketed.
-
-        Cost O(sqrt n) atoms per component plus the number of cells.
-        """
+        """Cost O(sqrt n) atoms per component plus the number of cells."""
         if self.trivial:
             return [Atoms.none() for _ in sides]
         if self._walk(resolution) > MOST_WALKED and (profile := self.as_profile) is not None:
             return profile.atoms(sides, resolution)
-        if Side.UPPER not in sides:
-            return [completed(self._summed(side, resolution)[0], side) for side in sides]
-        above, share = self._summed(Side.UPPER, resolution)
-        found = []
-        for side in sides:
-            if side is Side.UPPER:
-                part = above
-            elif share is None:
-                part = self._summed(side, resolution)[0]
-            else:
-                part = replace(above, mass=share * above.mass, infinity_mass=share * above.infinity_mass)
-            found.append(completed(part, side))
-        return found
+        return [completed(self._summed(side, resolution), side) for side in sides]
 
-    def _summed(self, side: Side, resolution: Resolution) -> tuple[Atoms, float | None]:
-        """The atoms of one side, and the share of upper ones that is certainly there, if known."""
+    def _summed(self, side: Side, resolution: Resolution) -> Atoms:
+        """The atoms of one side."""
         from . import coin_kernels
 
         sign = 1.0 if side is Side.UPPER else -1.0
         rate, step = self.amplification, resolution.step
         parts = self.components(side, resolution)
         if parts.coins.size == 0:  # less likely than what may be missed
-            return replace(Atoms.none(), mass=np.array([parts.null]), truncated_mass=parts.truncated_mass), None
+            return replace(Atoms.none(), mass=np.array([parts.null]), truncated_mass=parts.truncated_mass)
         # Two tails of a fair coin, both masses of each atom: at most 2 * 2 exp(-reach^2/2) / 2 of P-mass.
         coin_truncated_mass = resolution.truncated_mass / 4.0
         window = math.sqrt(2.0 * math.log(4.0 / coin_truncated_mass))
@@ -439,12 +412,6 @@ class CoinMixture(Pair):
         clipped = 2.0 * float(steps.max()) > window**2
         rounding = ROUNDOFF * (96.0 + 4.0 * steps + parts.coins.size)
         weight = parts.weight * (1.0 + sign * rounding)
-        if parts.coins.max() <= MOST_SEPARATE and parts.coins.sum() <= MOST_SEPARATE:
-            share = parts.lower_share
-            if share is not None:
-                share *= 1.0 - 3.0 * float(rounding.max())
-            return self._separate(parts, weight), share
-
         edges = self._edges(parts, window, resolution)
         count = edges.size - 1
         cells = np.zeros((4, count))
@@ -477,37 +444,7 @@ class CoinMixture(Pair):
         ratio_error = np.concatenate((ratio_error[::-1], [0.0], ratio_error))
         truncated_mass = parts.truncated_mass + (coin_truncated_mass if clipped else 0.0) + tiny
         loss_error = summed * float(loss[-1]) + 2e-14 * step
-        share = parts.lower_share
-        if share is not None:
-            share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_truncated_mass if clipped else 0.0))
-        return Atoms(mass, loss, 2.0 * rate * infinity_mass, truncated_mass, loss_error, ratio_error), share
-
-    def _separate(self, parts: Components, weight: Array) -> Atoms:
-        """Every atom by itself, for few components of few coins."""
-        rate, coins = self.amplification, parts.coins
-        halves = [_fair_coins(m) for m in coins.tolist()]
-        more = coins - coins // 2  # numbers of heads that are more than half
-        m, bias, gap, held = (np.repeat(part, more) for part in (coins, parts.bias, parts.gap, weight))
-        heads = m + 1 + np.arange(m.size) - np.repeat(np.cumsum(more), more)
-        x, y = bias * ((2.0 * heads - m) / m), gap + bias * (2.0 * (m - heads) / m)
-        mass = held * np.concatenate([half[1:] for half in halves])
-        centre = float(weight @ [half[0] for half in halves])
-        infinity_mass, sum_x = float((mass * x)[y <= 0.0].sum()), float((mass * x).sum())
-        finite = y > 0.0
-        ratio = 2.0 * rate * x[finite] / y[finite]
-        order = np.argsort(ratio, kind="stable")
-        order = order[ratio[order] > 0.0]
-        y, x = (mass * y)[finite][order], (mass * x)[finite][order]
-        loss = np.log1p(ratio[order])
-        null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
-        return Atoms(
-            np.concatenate((y[::-1], [null], y + 2.0 * rate * x)),
-            np.concatenate((-loss[::-1], [0.0], loss)),
-            2.0 * rate * infinity_mass,
-            parts.truncated_mass + 1e-300 * (1.0 + loss.size),  # what underflows
-            ROUNDOFF * LOSS_ULPS * float(loss.max(initial=0.0)),
-            separate=True,
-        )
+        return Atoms(mass, loss, 2.0 * rate * infinity_mass, truncated_mass, loss_error, ratio_error)
 
     def _edges(self, parts: Components, window: float, resolution: Resolution) -> Array:
         """Edges of the cells, as values of x/y, y = 1 - x, up to the largest loss inside the windows."""
@@ -526,14 +463,6 @@ class CoinMixture(Pair):
             edges: Array = np.expm1(resolution.step * resolution.cells(count + 1)) / (2.0 * rate)
         edges[0] = -1.0
         return edges
-
-
-@lru_cache(maxsize=MOST_SEPARATE)
-def _fair_coins(m: int) -> Array:
-    """Probabilities of m/2 heads among m fair coins, which is 0 if m is odd, and of every number above."""
-    return np.array(
-        [math.comb(m, m // 2) * (1 - m % 2) / 2**m, *(math.comb(m, a) / 2**m for a in range(m // 2 + 1, m + 1))]
-    )
 
 
 def _most_in_a_cell(parts: Components, edges: Array, window: float) -> float:

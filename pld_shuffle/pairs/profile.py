@@ -232,15 +232,6 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
     return completed(atoms, side) if forward is backward else atoms
 
 
-def _without_top(atoms: Atoms, truncated_mass: float) -> Atoms:
-    """Upper atoms with a negligible last one put at infinity: under a tilt it would be the centre of the law."""
-    mass = float(atoms.mass[-1])
-    if not (0.0 < mass <= truncated_mass and atoms.mass.size > 1):
-        return atoms
-    infinity_mass = (atoms.infinity_mass + mass) * (1.0 + 4.0 * ROUNDOFF)
-    return replace(atoms, mass=atoms.mass[:-1], loss=atoms.loss[:-1], infinity_mass=infinity_mass)
-
-
 _Vertices = tuple[Array, Array]
 
 
@@ -414,11 +405,7 @@ class ProfilePair(Pair):
             ]
         # An atom at the largest loss is used as a slope there; where that loss is rounded, it lies lower.
         loss_error = self.max_loss.upper - self.max_loss.lower if self.top_mass > 0.0 else 0.0
-        found = [replace(atoms, loss_error=atoms.loss_error + loss_error) for atoms in found]
-        return [
-            _without_top(atoms, resolution.truncated_mass) if side is Side.UPPER else atoms
-            for side, atoms in zip(sides, found, strict=True)
-        ]
+        return [replace(atoms, loss_error=atoms.loss_error + loss_error) for atoms in found]
 
     def _both_orders(self, resolution: Resolution) -> tuple[ProfilePoints, ProfilePoints]:
         """The points of this pair and of the reversed one; the same object for a symmetric one."""
@@ -604,25 +591,17 @@ class Several(UpperPair):
     one of several functions lies above h, so does their minimum, and so does the largest convex function below that
     minimum, taken over s < 1 and s > 1 jointly. This hull is a profile, hence a dominating pair that composes
     (docs/theory.md, section 11). It is what this pair is where one pair is wanted.
-
-    until : up to this growth the first of them is known to be the least.
     """
 
     pairs: tuple[Pair, ...]
-    until: float = -1.0
 
     @cached_property
     def _known(self) -> list[ProfilePair]:
         return [known for pair in self.pairs if (known := pair.as_profile) is not None]
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        first, *others = self._known
-        found = np.array(first.profile(expm1_eps, 1e-6, truncated_mass).upper)
-        far = expm1_eps > self.until
-        if np.any(far):
-            for other in others:
-                found[far] = np.minimum(found[far], other.profile(expm1_eps[far], 1e-6, truncated_mass).upper)
-        return found
+        found = [pair.profile(expm1_eps, 1e-6, truncated_mass).upper for pair in self._known]
+        return np.asarray(np.min(found, axis=0))
 
     @property
     def max_loss(self) -> Bounds:
