@@ -385,11 +385,11 @@ def _saddle(laws: Sequence[MomentFunction], square: float, question: Question, s
 
 
 def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
-    """Whether an integral is worth a try before any lattice: many rounds, few atoms, or noise in closed form."""
+    """Whether an integral is worth a try before any lattice: many rounds, or noise in closed form."""
     rounds = sum(count for _, count in ledger)
     closed = any(noise_of(pair) is not None or laplace_of(pair) is not None for pair, _ in ledger)
     many = rounds + ROUNDS_A_PAIR * len(ledger) >= MANY_ROUNDS
-    return closed or (not sketch.regular and (many or sketch.sparse))
+    return closed or (many and not sketch.regular)
 
 
 class Contour(Reading):

@@ -166,7 +166,6 @@ class Plan:
         return replace(resolution, knots=knots) if knots.size > FEW_CELLS else resolution
 
 
-SPARSE = 0.4
 LARGEST_NOISE = 10.0  # deviation of Gaussian losses whose exponential is a double far beyond them
 
 
@@ -181,8 +180,6 @@ class Sketch:
         self._count = np.array([count for _, count in pooled], np.float64)
         self._moments = Moments([_atoms(law) for law in laws])
         held = self._moments.sizes
-        #: Whether most of the lattices' points hold nothing.
-        self.sparse = bool(held.sum() < SPARSE * sum(law.masses.size for law in laws))
         #: Whether all losses are multiples of one, so that a lattice has them as they are.
         self.regular = bool(held.size == 1 and held[0] <= 3)
         self._top = float(self._count @ np.array([law.losses[-1] for law in laws]))

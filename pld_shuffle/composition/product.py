@@ -77,13 +77,8 @@ class LatticeIntegral:
         self._deviation = max(math.sqrt(times * square), 0.1 * self.step)
         moments = self._choose_period(held, times * counts)
         self._choose_nodes(held, counts)
-        most = max(terms, len(laws))
-        # A table of angles costs as much as twenty laws that are summed with it.
-        summed = self.k.size * max(one.mass.size for one in held) * (1.0 + 20.0 / most)
-        self._transformed = summed > TRANSFORM_WORK * self.points
-        if self.k.size * most > NUMBERS:
+        if self.k.size * max(terms, len(laws)) > NUMBERS:
             raise TooExpensive
-        self._table_low, self._table = 0, np.empty((0, 0))
         self.rows = [self._row(one, known) for one, known in zip(held, moments, strict=True)]
 
     def row(self, law: PLD) -> Array:
@@ -166,36 +161,13 @@ class LatticeIntegral:
         return total
 
     def _row(self, one: _Tilted, moments: Array) -> Array:
-        if self._transformed:
-            found, error = self._transform(one)
-            found = found[self.k - 1]
-            versine, sine, value_error = 1.0 - found.real, found.imag, np.full(self.k.size, error)
-        else:
-            versine, sine, value_error = self._summed(one)
-        value_error = value_error + one.error
-        log = log_phi(versine, sine)
+        found, error = self._transform(one)
+        found, value_error = found[self.k - 1], error + one.error
+        log = log_phi(1.0 - found.real, found.imag)
         most = np.exp(log.real) + value_error
         relative = value_error / most + self.rounding * (np.abs(log.imag) + np.abs(log.real))
         columns = [log.real, log.imag, np.log(most), relative]
         return np.concatenate((*columns, moments.ravel(), one.numbers))
-
-    def _summed(self, one: _Tilted) -> tuple[Array, Array, Array]:
-        """1 - Re phi and Im phi at the nodes, by a table of angles, and their error."""
-        size = one.mass.size
-        if one.first < self._table_low or one.first + size > self._table_low + len(self._table):
-            margin = size // 8
-            low = min(one.first - margin, self._table_low)
-            high = max(one.first + size + margin, self._table_low + len(self._table))
-            angle = np.outer(np.arange(low, high), self._y * self.step)
-            half = np.sin(0.5 * angle)
-            self._table = np.concatenate((2.0 * half * half, np.sin(angle)), axis=1)
-            self._table_low = low
-        start = one.first - self._table_low
-        sums = np.einsum("i,ij->j", one.mass, self._table[start : start + size])
-        angle = self._y * one.spread
-        value_error = ROUNDOFF * (8.0 + 32.0 * angle + (size + 16.0) * np.minimum(angle, 4.0))
-        versine, sine = np.split(sums, 2)
-        return versine, sine, value_error
 
 
 @dataclass(frozen=True)
@@ -206,7 +178,6 @@ class _Tilted:
     step: float
     first: int  # index of the first mass, from `offset`
     error: float  # of all masses together
-    spread: float  # E|X|
     variance: float
     numbers: Array  # offset, log_scale, |log_scale|, relative error, log of finite mass, slack
 
@@ -216,13 +187,13 @@ class _Tilted:
         index = np.arange(mass.size, dtype=np.float64)
         middle = round(dot(mass, index))
         x = (index - middle) * pld.step
-        spread, mean, square = (dot(mass, size) for size in (np.abs(x), x, x * x))
+        mean, square = dot(mass, x), dot(mass, x * x)
         # The masses sum to 1 only up to their rounding.
         relative = math.log1p(relative) + 2.0 * ROUNDOFF * (mass.size + 4.0)
         offset, finite = pld.low + middle, log_finite(pld.infinity)
         numbers = [offset, log_scale, abs(log_scale), relative, finite, pld.loss_error]
         return cls(
-            mass, pld.step, pld.low - offset, mass.size * UNDERFLOW, spread,
+            mass, pld.step, pld.low - offset, mass.size * UNDERFLOW,
             max(0.0, square - mean * mean), np.array(numbers, np.float64),
         )  # fmt: skip
 

@@ -72,7 +72,7 @@ EPSILONS = [0.0, 0.137, 0.5, 1.0, 1.9]
 def test_both_bounds_enclose_the_exact_product(
     side: Side, eps: float, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By sums over a table of angles, and by transforms there and back."""
+    """Sums of waves one by one, and by a transform back."""
     monkeypatch.setattr(module, "TRANSFORM_WORK", 1e9 if few else 0)
     laws = [law(seed, side, 50 + 7 * seed, 1e-9 * seed) for seed in range(4)]
     lower, upper = read(laws, COUNTS, plan_of(laws, COUNTS, eps), EPSILONS)

@@ -357,7 +357,7 @@ def test_tiny_cells_count_as_missed() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CoinMixture, "components", lambda *given: parts)
         upper, lower = (
-            pair._summed(side, Resolution(1e-3, truncated_mass=1e-300))[0] for side in (Side.UPPER, Side.LOWER)
+            pair._summed(side, Resolution(1e-3, truncated_mass=1e-300)) for side in (Side.UPPER, Side.LOWER)
         )
     assert 0.0 < upper.truncated_mass < 1e-280
     places = [(arb(fmpz(math.comb(coins, h))) / arb(2) ** coins, arb(2 * h - coins) / coins) for h in range(coins + 1)]
