@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,7 @@ LABEL_ERROR = 64.0 * ROUNDOFF
 LOSS_ULPS = 48.0
 #: Up to so many atoms are summed one by one; beyond, the profile is asked by contour integrals.
 MOST_WALKED = 2e7
+MOST_SEPARATE = 1000  # coins of all components together, up to which every atom is kept by itself
 
 
 class Labels(NamedTuple):
@@ -412,6 +413,8 @@ class CoinMixture(Pair):
         clipped = 2.0 * float(steps.max()) > window**2
         rounding = ROUNDOFF * (96.0 + 4.0 * steps + parts.coins.size)
         weight = parts.weight * (1.0 + sign * rounding)
+        if parts.coins.max() <= MOST_SEPARATE and parts.coins.sum() <= MOST_SEPARATE:
+            return self._separate(parts, weight)
         edges = self._edges(parts, window, resolution)
         count = edges.size - 1
         cells = np.zeros((4, count))
@@ -446,6 +449,33 @@ class CoinMixture(Pair):
         loss_error = summed * float(loss[-1]) + 2e-14 * step
         return Atoms(mass, loss, 2.0 * rate * infinity_mass, truncated_mass, loss_error, ratio_error)
 
+    def _separate(self, parts: Components, weight: Array) -> Atoms:
+        """Every atom by itself, for few components of few coins."""
+        rate, coins = self.amplification, parts.coins
+        halves = [_fair_coins(m) for m in coins.tolist()]
+        more = coins - coins // 2  # numbers of heads that are more than half
+        m, bias, gap, held = (np.repeat(part, more) for part in (coins, parts.bias, parts.gap, weight))
+        heads = m + 1 + np.arange(m.size) - np.repeat(np.cumsum(more), more)
+        x, y = bias * ((2.0 * heads - m) / m), gap + bias * (2.0 * (m - heads) / m)
+        mass = held * np.concatenate([half[1:] for half in halves])
+        centre = float(weight @ [half[0] for half in halves])
+        infinity_mass, sum_x = float((mass * x)[y <= 0.0].sum()), float((mass * x).sum())
+        finite = y > 0.0
+        ratio = 2.0 * rate * x[finite] / y[finite]
+        order = np.argsort(ratio, kind="stable")
+        order = order[ratio[order] > 0.0]
+        y, x = (mass * y)[finite][order], (mass * x)[finite][order]
+        loss = np.log1p(ratio[order])
+        null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
+        return Atoms(
+            np.concatenate((y[::-1], [null], y + 2.0 * rate * x)),
+            np.concatenate((-loss[::-1], [0.0], loss)),
+            2.0 * rate * infinity_mass,
+            parts.truncated_mass + 1e-300 * (1.0 + loss.size),  # what underflows
+            ROUNDOFF * LOSS_ULPS * float(loss.max(initial=0.0)),
+            separate=True,
+        )
+
     def _edges(self, parts: Components, window: float, resolution: Resolution) -> Array:
         """Edges of the cells, as values of x/y, y = 1 - x, up to the largest loss inside the windows."""
         share = np.minimum(1.0, (window + 2.0 / np.sqrt(parts.coins)) / np.sqrt(parts.coins))
@@ -463,6 +493,14 @@ class CoinMixture(Pair):
             edges: Array = np.expm1(resolution.step * resolution.cells(count + 1)) / (2.0 * rate)
         edges[0] = -1.0
         return edges
+
+
+@lru_cache(maxsize=MOST_SEPARATE)
+def _fair_coins(m: int) -> Array:
+    """Probabilities of m/2 heads among m fair coins, which is 0 if m is odd, and of every number above."""
+    return np.array(
+        [math.comb(m, m // 2) * (1 - m % 2) / 2**m, *(math.comb(m, a) / 2**m for a in range(m // 2 + 1, m + 1))]
+    )
 
 
 def _most_in_a_cell(parts: Components, edges: Array, window: float) -> float:
