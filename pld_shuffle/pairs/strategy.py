@@ -73,6 +73,8 @@ FEW_ROWS = 8  # that are summed one by one: in small products of matrices thread
 TINY = 1e-300  # more than all underflows of one
 SOME = 16  # types of which errors of transforms are looked at
 FEW_ROUNDS = 32  # over which what rounding does to a mean hardly adds up
+FEW_POINTS = 68.0  # for as many rounds of one count: of several lattices the last one tells most
+SPARSE = 4  # of as many counts one is chosen among over more rounds
 LINES = 200.0  # points of a lower end in a scale of all rounds
 
 
@@ -125,6 +127,8 @@ class Strategy(AddedUp):
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
         finest = min(one.finest, FINEST / min(math.sqrt(rounds), 3.0))
         wanted = max(POINTS, _even(min(self.scale / resolution.points[0], finest), round))
+        if isinstance(one, InOrder) and rounds <= FEW_ROUNDS:
+            wanted = FEW_POINTS
         return [_atoms(one, rounds, wanted, missed, side) for side in sides]
 
 
@@ -458,7 +462,8 @@ def _attained(orders: tuple[Any, ...], rounds: int, points: float, missed: float
     step, places = scale / points, proved[0].size - 1
     reach, _, slopes = _steered(parts, rounds * times, missed)
     coins = rounds > FEW_ROUNDS
-    every = [_labelled(one.choices, step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
+    thin = SPARSE if coins and isinstance(orders[0], InOrder) else 1
+    every = [_labelled(one.choices[::thin], step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
     sums = rounds * sum(laws.infinite.size * (places + 2.0 * laws.reach) for laws in every)
     tilts = slopes if sums * every[0].reach > DIRECT_WORK else ()
     games = [_Tests(laws, step, places, tilts) for laws in every]

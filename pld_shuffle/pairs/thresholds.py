@@ -30,7 +30,6 @@ from .strategy import BothWays, InOrder
 
 HIDDEN, SHOWN, PARTS = 16.0, 8.0, 8.0  # deviations below a threshold and above it; ranges in one of them
 NEAR, MOST_RANGES = (5.0, -3.0), 256  # where there are more ranges, and how many at most
-MOST_CHOICES = 128  # single numbers of users that are chosen among, about
 TILTS = 0.05, 10.0, 20  # over the scale of losses: between which attacks are tried alone, and how many
 #: Where the best counts of two bins are looked for, in scales of one; how often each is chosen anew there, and from how
 #: many.
@@ -99,7 +98,7 @@ class Bin:
     @cached_property
     def some(self) -> list[tuple[OrderedPair, OrderedPair]]:
         """Single c."""
-        return [self._range(users, users) for users in self._starts[:: max(1, len(self._starts) // MOST_CHOICES)]]
+        return [self._range(users, users) for users in self._starts]
 
     @cached_property
     def _strongest(self) -> list[tuple[OrderedPair, OrderedPair]]:
