@@ -245,8 +245,10 @@ ROWS: list[Any] = [
     ),
     one(SummedNoise(shares.Skellam(800.0), 434), 182, width=1e-4),
     pytest.param(one(SummedNoise(NegativeBinomial(100.0, 0.1), 1), 1000, delta=1e-9, width=1e-4), marks=HEAVY),
-    pytest.param(one(Threshold(0.105, 20, neighbours="zero-out"), 10, delta=1e-5, least=0.2925, most=0.2928),
-                 marks=HEAVY),
+    pytest.param(
+        one(Threshold(0.105, 20, neighbours="zero-out"), 10, delta=1e-5, width=1e-4, least=0.2926, most=0.2928),
+        marks=HEAVY,
+    ),
     one(Threshold(0.105, 20), 10, delta=1e-5, width=1e-2, least=0.3677, most=0.3713),
     # Nebula claims epsilon = 1 of one bin; two change if a user's value does.
     one(Threshold(0.105, 20, neighbours="add-or-remove-one"), delta=1e-8, width=1e-4, least=0.3180, most=0.3181),
