@@ -49,6 +49,9 @@ MAX_COMPONENTS = 4_000_000
 MAX_CUTS = 100_000
 #: Intervals of the bias get longer where the mass is small, by at most this factor (its logarithm).
 LONGEST_INTERVAL = 1.5
+#: Up to so many atoms every number of neutral labels is kept. That costs little, and it is more accurate far out
+#: in the tails, where a long interval would put mass on biases that are much rarer.
+KEEP_EVERY = 8_000_000
 #: Sums of masses below this have lost their ratios to subnormal rounding: they count as missed.
 SMALLEST_CELL = 1e-290
 #: Relative error of the labels' rates, which took a few operations each.
@@ -381,7 +384,10 @@ class CoinMixture(Pair):
         cuts = np.empty(0)
         if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
             cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
-        every = cuts.size + 1 >= window
+        atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
+        few = buckets * (window + 4.0) * atoms <= KEEP_EVERY
+        # Without cuts the bias hardly moves over all the numbers: next to many who are not in the cohort.
+        every = (few and (cuts.size > 0 or self.absent == 0.0)) or cuts.size + 1 >= window
         most = buckets * (math.ceil(window) + 6 if every else cuts.size + 3)
         if most > MAX_COMPONENTS:
             raise MemoryError(f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta")
