@@ -601,10 +601,10 @@ def test_jumps_and_their_totals(n: int, monkeypatch: pytest.MonkeyPatch) -> None
     value, own = base - 0.02, guest[1] - 0.02
     means = np.sum(weight * np.where(value > height, 0.0, value), axis=1)
     alone, nobody = guest[0] * (own > height), np.zeros((3, 0))
-    for share, here, least, short in ((1.0, guest, 0.0, 0.0), (0.25, nobody, 0.2, 0.1)):  # the latter with coins
-        bulk = jumps._split(n, types, here, 0.2, share, share < 1.0, height, 0.0, short)
+    for share, here, least, last in ((1.0, guest, 0.0, 0.0), (0.25, nobody, 0.2, 0.1)):  # the latter with coins
+        bulk = jumps._split(n, types, here, 0.2, share, share < 1.0, height, last)
         lift = max(least, -means.min(), -here[0] @ np.where(own > height, 0.0, own)[: here.shape[1]])
-        far, some = n / (1.0 - short) * weight * (value > height), alone[: here.shape[1]]
+        far, some = n / (1.0 - last) * weight * (value > height), alone[: here.shape[1]]
         assert bulk.jumps.sum() == pytest.approx(far.sum(axis=1).max() + some.sum(), rel=2e-9)
         for t in bulk.totals.tolist():
             exact = np.sum(far * np.maximum(value + lift - t, 0.0), axis=1).max()

@@ -19,7 +19,7 @@ from pld_shuffle import (
     ZeroOut,
     cli,
 )
-from pld_shuffle.training import SAMPLERS, Training
+from pld_shuffle.training import SAMPLERS, Training, from_training
 
 
 def run(sampler: str, *, batch: int = 99, drop_last: bool = True) -> Training:
@@ -62,6 +62,17 @@ def test_noise_on_a_hidden_cohort_is_attacked_by_two_datasets(noise: Gaussian | 
     found = Accountant(rtol=1e-5).compose(Subsampled(noise, rate=0.3), 2).delta_bounds(eps)
     assert found.lower == pytest.approx(truth, rel=1e-4)
     assert found.upper >= truth
+
+
+def test_samplers_are_ordered() -> None:
+    """Knowing more costs more; and what Poisson would claim is far below what shuffling spends."""
+    found = {
+        sampler: from_training(10_001, 100, 1, 2.0, sampler=sampler).epsilon_bounds(1e-5)
+        for sampler in ("balls-and-bins", "shuffle", "cyclic", "poisson")
+    }
+    assert found["balls-and-bins"].upper < found["shuffle"].lower
+    assert found["shuffle"].upper < found["cyclic"].lower
+    assert 2.0 * found["poisson"].upper < found["shuffle"].lower
 
 
 def test_the_command_prints_bound_attack_and_claim(capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,8 +120,8 @@ class LatticeIntegral:
             weight[-1] *= 0.5  # all others come in pairs
         size = np.exp(self._by_transforms(held, sure)) * weight
         kept = size > self._tolerance / count
-        self.k, self._y = k[kept], y[kept]
-        z = c + 1j * self._y
+        self.k = k[kept]
+        z = c + 1j * y[kept]
         self.share = first * second / (np.expm1(-z * step) * np.expm1(-(z + 1.0) * step))
         if self.points % 2 == 0 and kept[-1]:
             self.share[-1] *= 0.5

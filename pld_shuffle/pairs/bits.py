@@ -36,7 +36,7 @@ from .discrete import Losses, OrderedPair
 from .pair import ALL_USERS, Atoms, Cohort, Pair, Resolution, zoned
 from .profile import ProfilePair, UpperPair
 from .slots import SlotLaw
-from .strategy import Types, hull, in_blocks
+from .strategy import POINTS, Types, hull, in_blocks
 
 MOST = 4_000  # sums per growth; beyond, the bound stays as wide as it is
 LISTED = 256  # datasets that are types, or ranges of them: width against speed
@@ -408,7 +408,7 @@ class BitPair(UpperPair):
     back: bool | None = None
     even = True
     choices = ()  # an attack is the lower end
-    finest = 68.0
+    finest, least, thinned = 68.0, POINTS, 1
 
     @property
     def reverse(self) -> BitPair | None:  # type: ignore[override]

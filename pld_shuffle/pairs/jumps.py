@@ -47,7 +47,8 @@ def profile(
 ) -> Array:  # fmt: skip
     """Upper bounds as those of `swap_kernels.profile` for n users of these types and a guest.
 
-    coins : each of n/share users comes with probability `share`; the case that all come is the caller's. plain : the
+    coins : each of n/share users comes with probability `share`, types have no excess, and the case that all come is
+    the caller's. plain : the
     target's own divergence. known : bounds; what is hardly below them is not looked for. contour : types, a guest,
     (masses, totals) of jumps, and the growth -> their mean of F.
     """
@@ -57,13 +58,13 @@ def profile(
         height = HEIGHT * math.sqrt(n * float(np.max(np.sum(types[0] * value * value, axis=1))))
         worst = int(np.argmax(np.sum(types[0] * np.maximum(value, 0.0) ** 2, axis=1)))
         weight, excess, base, slope, error = (part[worst : worst + 1] for part in types)
-        bulk = _split(n, (weight, excess, base, slope, error), guest, g, share, coins, height, 0.0, 0.0)
+        bulk = _split(n, (weight, excess, base, slope, error), guest, g, share, coins, height, 0.0)
         parts, beyond, _ = _parts(n, bulk, g, share, coins, 0.0, relative)
         rough = max(float(parts.sum()) + beyond, 1e-300)  # it shows how far u has to go
         last = max(FARTHEST - math.log(rough), FARTHEST) / n
-        last_u, short = min(max_u, last), min(0.5, share * last) if coins else 0.0
-        bulk = _split(n, types, guest, g, share, coins, height, last_u, short)
-        parts, answer, saddle = _parts(n, bulk, g, share, coins, last_u, relative)
+        last = min(0.5, share * last) if coins else min(max_u, last)
+        bulk = _split(n, types, guest, g, share, coins, height, last)
+        parts, answer, saddle = _parts(n, bulk, g, share, coins, last, relative)
         # Where the mean is positive contours gain nothing.
         enough, near = MATTERS * (float(parts.sum()) + answer), bulk.totals < -float(bulk.means.min())
         if answer + float(parts @ np.where(near, GAIN, 1.0)) > known[i]:
@@ -73,23 +74,22 @@ def profile(
             if some > enough and near[part.start]:
                 some = min(some, contour(bulk.types, bulk.guest, np.array([masses, bulk.totals[part]]), g))
             answer += some
-        if max_u > 0.0:
-            answer += math.exp(n * math.log1p(-last_u)) * plain[i]
         if coins:
-            answer += math.exp((n / share - 1.0) * math.log1p(-short)) * (plain[i] + share * g)
+            answer += math.exp((n / share - 1.0) * math.log1p(-last)) * (plain[i] + share * g)
+        elif max_u > 0.0:
+            answer += math.exp(n * math.log1p(-last)) * plain[i]
         found[i] = min(found[i], answer * (1.0 + ROUNDED))
     return np.asarray(found)
 
 
 def _split(
-    n: float, types: Types, guest: Array, g: float, share: float, coins: bool, height: float, last_u: float,
-    short: float,
-) -> _Bulk:  # fmt: skip
-    """Values above the height are jumps; those below -height are lifted. short : what t of the coins is from 1."""
+    n: float, types: Types, guest: Array, g: float, share: float, coins: bool, height: float, last: float
+) -> _Bulk:
+    """Values above the height are jumps; those below -height are lifted. last : the greatest u, or v of the coins."""
     weight, excess, base, slope, error = types
     shift = (1.0 - share) / share * g
     given = base - g * slope
-    factor = np.minimum(1.0, 1.0 - last_u / (1.0 - last_u) * excess)  # the least that divides a value
+    factor = np.minimum(1.0, 1.0 - last / (1.0 - last) * excess)  # the least that divides a value; 1 with coins
     jumping = (given > height) & (weight > 0.0)
     value = np.where(jumping, 0.0, np.maximum(given, -height))
     error = error[:, :, 0] + g * error[:, :, 1] + 8.0 * ROUNDOFF * (np.abs(base) + g * np.abs(slope))
@@ -105,7 +105,7 @@ def _split(
     # Of every jump, a user is missing from the rest; its mean is added instead.
     lift = max(g if coins else 0.0, -float(means.min()), -mean)
     column = np.any(jumping, axis=0)
-    numbers = n / (1.0 - short) * np.where(jumping, weight, 0.0)[:, column]
+    numbers = (n / (1.0 - last) if coins else n) * np.where(jumping, weight, 0.0)[:, column]
     sizes = ((given + error) / factor + lift)[:, column]
     alone, size = mass[far], own[far] + lift
     calls = [
@@ -122,14 +122,14 @@ def _split(
 
 
 def _parts(
-    n: float, bulk: _Bulk, g: float, share: float, coins: bool, last_u: float, relative: float
+    n: float, bulk: _Bulk, g: float, share: float, coins: bool, last: float, relative: float
 ) -> tuple[Array, float, float]:
     """F at totals, times their masses; the mean of F over larger ones; and about the saddle point without jumps.
 
     X_+ <= e^(xX)/(e x), and X_+ <= (X + c)^2/(4c): the greatest of all types at one x, or one c.
     """
     weight, excess, base, _, _ = bulk.types
-    shift, v, totals = (1.0 - share) / share * g, last_u / (1.0 - last_u), bulk.totals
+    shift, v, totals = (1.0 - share) / share * g, 0.0 if coins else last / (1.0 - last), bulk.totals
     beta, (mass, own, _) = 1.0 - v * excess, bulk.guest
     deviation = math.sqrt(float(bulk.spreads.max()))
     arguments = np.geomspace(0.2, 4.0 * (2.0 + n * (g + shift) / deviation), ARGUMENTS) / deviation

@@ -73,8 +73,6 @@ FEW_ROWS = 8  # that are summed one by one: in small products of matrices thread
 TINY = 1e-300  # more than all underflows of one
 SOME = 16  # types of which errors of transforms are looked at
 FEW_ROUNDS = 32  # over which what rounding does to a mean hardly adds up
-FEW_POINTS = 68.0  # for as many rounds of one count: of several lattices the last one tells most
-SPARSE = 4  # of as many counts one is chosen among over more rounds
 LINES = 200.0  # points of a lower end in a scale of all rounds
 
 
@@ -100,7 +98,8 @@ class Strategy(AddedUp):
     * `choices`, each of them independent `OrderedPair`s, and with each its reverse: some that may be chosen. The lower
       end is theirs. If there are none lower atoms are the upper ones, less rounding, and an attack has to tell how far
       the truth is below.
-    * `finest`: points of the lattice in a scale, at most.
+    * `finest`: points of the lattice in a scale, at most; `least`: for up to `FEW_ROUNDS` rounds at least.
+    * `thinned`: of as many choices one is kept over more rounds.
 
     If its order is the same in all rounds it says whether it is `back`, the other order, which is its `reverse`, and
     nothing has to be closed under exchange. If a round has two parts, `parts` are these, and they have the types.
@@ -126,9 +125,8 @@ class Strategy(AddedUp):
         one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
         finest = min(one.finest, FINEST / min(math.sqrt(rounds), 3.0))
-        wanted = max(POINTS, _even(min(self.scale / resolution.points[0], finest), round))
-        if isinstance(one, InOrder) and rounds <= FEW_ROUNDS:
-            wanted = FEW_POINTS
+        least = one.least if rounds <= FEW_ROUNDS else POINTS
+        wanted = max(least, _even(min(self.scale / resolution.points[0], finest), round))
         return [_atoms(one, rounds, wanted, missed, side) for side in sides]
 
 
@@ -166,7 +164,7 @@ class AnyOf(WorstPair):
 
     pairs: tuple[EitherOrder, ...]
     pointwise = True
-    finest = FINEST
+    finest, least, thinned = FINEST, POINTS, 1
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -197,7 +195,7 @@ class InOrder(ProfilePair):
     datasets: Any
     back: bool = False
     pointwise = False
-    finest = POINTS  # there are many types
+    finest, least, thinned = POINTS, 68.0, 4  # there are many types; of several lattices the last one tells most
 
     @property
     def reverse(self) -> InOrder:  # type: ignore[override]
@@ -252,7 +250,7 @@ class BothWays(AddedUp):
     datasets: Any
     attacked: bool = False
     reverse = None
-    finest = POINTS
+    finest, least, thinned = POINTS, POINTS, 1
 
     @cached_property
     def parts(self) -> tuple[tuple[Pair, int], ...]:  # type: ignore[override]
@@ -462,7 +460,7 @@ def _attained(orders: tuple[Any, ...], rounds: int, points: float, missed: float
     step, places = scale / points, proved[0].size - 1
     reach, _, slopes = _steered(parts, rounds * times, missed)
     coins = rounds > FEW_ROUNDS
-    thin = SPARSE if coins and isinstance(orders[0], InOrder) else 1
+    thin = orders[0].thinned if coins else 1
     every = [_labelled(one.choices[::thin], step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
     sums = rounds * sum(laws.infinite.size * (places + 2.0 * laws.reach) for laws in every)
     tilts = slopes if sums * every[0].reach > DIRECT_WORK else ()

@@ -133,9 +133,13 @@ def by_coins(users: int, cohort: Cohort, types: Sequence[Array], relative: float
 
     Source: docs/swap.md, "Users who take part independently".
     """
-    rate = cohort.presence
-    out = _contour(users, types, len(types[0]), 0.0, rate, relative, expm1_eps, coins=True)
-    return np.asarray(out + (rate * (1.0 + 1e-15)) ** users)  # that all of them come
+    out = _contour(users, types, len(types[0]), 0.0, cohort.presence, relative, expm1_eps, coins=True)
+    return np.asarray(out + _all_come(users, cohort))
+
+
+def _all_come(users: int, cohort: Cohort) -> float:
+    """The probability of what Theorem C with coins leaves out, rounded up."""
+    return float((cohort.presence * (1.0 + 1e-15)) ** users)
 
 
 def typed_profile(
@@ -150,8 +154,9 @@ def typed_profile(
     short of 1 has L = 0. For every target all other users must be covered, and for rate = 1 a user with law V, too. For
     rate < 1 rows v are ignored (u = 0). n, expm1_eps, cohort : as in `any_ldp_profile`.
     mass_error : bound on the relative error of every mass given; where w sums to 1 up to that, it does.
-    uncovered_user : the type, w = v, of the user with law V, if no other one covers it: rate = 1 only. One user of n,
-    it may be much worse than the others. Ratios may be large then, of any type; what is far out is summed by `jumps`.
+    uncovered_user : the type, w = v, of the user with law V, if no other one covers it; Theorem S asks it alone. One
+    user of n, it may be much worse than the others. Ratios may be large then, of any type; what is far out is summed by
+    `jumps`.
     known : bounds that are known; what is hardly below them is not looked for.
 
     The groups of a randomizer's reports will do, one type for every law that another user may have, if all ratios are
@@ -203,7 +208,7 @@ def typed_profile(
 
             some = hosts * come if coins else hosts
             out = by_jumps(some, arrays, guest, max_u, come, coins, 2.0 * relative, bound, known, flat, contour)
-            out += (come * (1.0 + 1e-15)) ** n if coins else 0.0  # that all of them come
+            out += _all_come(n, cohort) if coins else 0.0
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     few = uncovered_user is None and few_come(n, cohort, sum(int(np.count_nonzero(law[3])) for law in types))
     # Where nothing is given away, and without a rest, whose mass is rough.

@@ -130,8 +130,8 @@ class TypedPair(UpperPair):
 
         places, ends = (self._places, self._chords) if len(self._best) > FEW_PROFILES else (expm1_eps, ())
         found = np.asarray(largest(expm1_eps, len(self._best), ask, places, ends).upper)
-        coins = independent_users(self.n, self.cohort) and not self.randomizer.tailed  # which has asked the blanket
-        if coins:  # far out a mean over who comes has no good contour
+        # Far out a mean over who comes has no good contour. Types of tailed noise have asked the blanket.
+        if independent_users(self.n, self.cohort) and not self.randomizer.tailed:
             found = np.minimum(found, self.blanket.profile(expm1_eps, 1e-6, truncated_mass).upper)
         return found
 
