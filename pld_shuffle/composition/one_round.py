@@ -26,6 +26,7 @@ LOOK = 1.0  # rtol of a first search, which finds where to begin
 HARDER = 1e-2  # times as much of rtol, where that was not enough
 SHARPEST = 2e-9  # no profile is asked for less
 NEAR = 7.0  # a search may add to the width of delta a part of it like that, and so many times what a profile may
+STEEP = 12.0  # a smaller fall of log delta with log epsilon wants profiles that are as much narrower
 NEXT = 4e-16  # more than the rounding of expm1 and log1p
 
 
@@ -155,7 +156,7 @@ class _Asked:
         wanted = _deviations(delta / start)
         if not self.curve:  # a small loss, and a slowly falling delta, feel errors of delta more
             steep = start / delta - 1.0 if first is None else _steepness(*first)
-            self._tolerance = max(SHARPEST, self._tolerance * min(1.0, steep / NEAR))
+            self._tolerance = max(SHARPEST, self._tolerance * min(1.0, steep / STEEP))
         normal = start * math.sqrt(2.0 * math.pi) * wanted  # as if the loss were normal
         place, shape = (max(normal, 1e-300), {0.0: start}) if first is None else first
         value = self.at(min(place, top), side)

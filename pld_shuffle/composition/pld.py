@@ -90,7 +90,7 @@ class PLD:
         # Losses may be off by `loss_error`; rounding of sums is relative.
         asked = values + sign * (self.loss_error * (1.0 + 1e-9) + 1e-15 * np.abs(values))
         finite = Losses(self.masses, self.losses, 0.0, 0.0).divergence(asked)
-        finite[~(values < (self.max_loss if upper else math.inf))] = 0.0
+        finite = np.where(values < (self.max_loss if upper else math.inf), finite, 0.0)
         found = self.infinity + finite * (1.0 - sign * ROUNDOFF * (8.0 * self.masses.size + 128.0))
         found = np.minimum(found, 1.0)
         return found if values.ndim else float(found)

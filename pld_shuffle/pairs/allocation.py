@@ -36,7 +36,7 @@ CENTRAL, MIDDLE, LONGEST = ((4.0, 7.5), (2.5, 4.0), 6.0)
 LOOSE, FINEST = 1e-4, 1.5e-5
 # Width of a step's cells for one value, and log(1/delta) beyond which it falls; deviations in as many cells as knots,
 # for a law.
-CELL, DEEP, CELLS = 0.004, 24.0, 16.0
+CELL, DEEP, CELLS = 0.004, 14.0, 16.0
 LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
 MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
 # One value: places that are looked at, points between them, deviations, and points of a lattice; cells of a deviation

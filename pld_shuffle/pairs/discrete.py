@@ -73,11 +73,12 @@ class Losses:
         )  # fmt: skip
 
     @cached_property
-    def _sums(self) -> tuple[Array, Array]:
-        """At every atom the P-mass from there on, and H there."""
-        hockey = np.zeros(self.mass.size)
-        kernels.hockey_at_atoms(self.mass, np.diff(self.loss, append=math.inf), hockey)
-        return np.cumsum(self.mass[::-1])[::-1], hockey
+    def _sums(self) -> tuple[Array, Array, Array]:
+        """At every atom, and beyond all, its loss, the P-mass from there on, and H there."""
+        hockey = np.zeros(self.mass.size + 1)
+        kernels.hockey_at_atoms(self.mass, np.diff(self.loss, append=math.inf), hockey[:-1])
+        above = np.append(np.cumsum(self.mass[::-1])[::-1], 0.0)
+        return np.append(self.loss, math.inf), above, hockey
 
     def divergence(self, eps: Array) -> Array:
         """H at e^eps, without the infinite part: relative rounding 16 u + 8 u per atom.
@@ -85,10 +86,9 @@ class Losses:
         At a distance d below an atom, what was 1 - e^(l - L) there is (1 - e^-d) + e^-d (1 - e^(l - L)).
         """
         at = np.searchsorted(self.loss, eps)
-        found, seen = np.zeros(eps.shape), at < self.loss.size
-        above, hockey = (one[at[seen]] for one in self._sums)
-        gap = self.loss[at[seen]] - eps[seen]
-        found[seen] = np.exp(-gap) * hockey - np.expm1(-gap) * above
+        loss, above, hockey = (one[at] for one in self._sums)
+        fall = np.expm1(np.minimum(eps, 1e300) - loss)  # as exact as needed in 1 + fall: hockey <= above
+        found: Array = (1.0 + fall) * hockey - fall * above
         return found
 
     def bounds(self, expm1_eps: Array, mass_error: float) -> Bounds:
@@ -96,7 +96,7 @@ class Losses:
         eps = np.log1p(expm1_eps)
         shift = 4.0 * self.error + 4.0 * ROUNDOFF * eps
         relative = 2.0 * (self.error + mass_error) + ROUNDOFF * (32.0 + 10.0 * self.mass.size)
-        low, high = (self.divergence(eps + sign * shift) + self.infinity_mass for sign in (1.0, -1.0))
+        low, high = self.divergence(np.array([eps + shift, eps - shift])) + self.infinity_mass
         return Bounds(low * (1.0 - relative), high * (1.0 + relative))
 
     def with_independent(self, other: Losses) -> Losses:

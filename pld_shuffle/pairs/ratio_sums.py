@@ -399,7 +399,7 @@ class Wanted:
             log_bend = -np.abs(away) - np.maximum(away, 0.0) - math.log(1.5)  # its integral is 1 next to one s
             if self.above is not None:
                 log_bend[(law.ratio > 1.0) != self.above] = -math.inf
-            allowed = (1.0 if law.steps else 0.4) * rtol * math.exp(value)  # products err by more than is foreseen
+            allowed = (1.0 if law.steps else 0.7) * rtol * math.exp(value)  # products err by more than is foreseen
         found: Array = np.abs(np.gradient(log_part, law.value)) * np.exp(log_bend)
         return found, allowed
 

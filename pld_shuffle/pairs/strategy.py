@@ -206,12 +206,7 @@ class InOrder(ProfilePair):
         return [(both[self.back],) for both in self.datasets.some]
 
     def types(self, expm1_eps: Array) -> list[Types]:
-        way = -1 if self.back else 1
-        families = self.datasets.ranges, [self.datasets.worst.ordered]
-        known = [
-            np.array([[one.profile(expm1_eps).upper for one in both[::way]] for both in some]) for some in families
-        ]
-        return [(found[:, 0], found[:, 1]) for found in known]
+        return [(both[self.back], both[not self.back]) for both in _profiles(self.datasets, expm1_eps.tobytes())]
 
     @cached_property
     def _worst(self) -> EitherOrder:
@@ -392,6 +387,17 @@ def _noisy(laws: list[Laws], step: float, places: int, tilts: tuple[float, ...],
         last, value = value, upper.before(value, value[-1], value, value[-1])
     seen = value > SEEN * missed
     return bool(np.any(value[seen] > (1.0 + NOISE / rounds) * lower.before(last, last[-1], last, last[-1])[seen]))
+
+
+@lru_cache(maxsize=2)
+def _profiles(datasets: Any, growths: bytes) -> list[tuple[Array, Array]]:
+    """Of either family upper bounds on the profiles of the pairs, and of the reversed ones: both orders want them."""
+    expm1_eps = np.frombuffer(growths)
+    found = []
+    for some in (datasets.ranges, [datasets.worst.ordered]):
+        known = np.array([[one.profile(expm1_eps).upper for one in both] for both in some])
+        found.append((known[:, 0], known[:, 1]))
+    return found
 
 
 def _upper_laws(orders: Sequence[Any], step: float, reach: float) -> list[list[Laws]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -162,8 +162,12 @@ class Bin:
         missed = entering.below + entering.above if row.size > 1 else 0.0
         return _ordered(sides[0], sides[1], error, outside, missed)
 
-    def _count(self, users: int) -> IntegerLaw:
-        """The law of X_users."""
+    @cached_property
+    def _count(self) -> Callable[[int], IntegerLaw]:
+        """The laws of X_users: neighbouring ranges share them."""
+        return cache(self._law)
+
+    def _law(self, users: int) -> IntegerLaw:
         found = IntegerLaw(0, np.ones(1), 0.0, 0.0) if self.dummies is None else self.dummies
         if users == 0 or self.rate == 1.0:
             return replace(found, low=found.low + users)
