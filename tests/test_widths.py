@@ -15,6 +15,7 @@ import pytest
 from test_honesty import composed_of
 
 from pld_shuffle import (
+    Accountant,
     CountedBits,
     DiscretePair,
     Epoch,
@@ -349,3 +350,11 @@ def test_both_ends_are_near_each_other(row: Row) -> None:
     if row.known is not None:
         value, error = row.known
         assert lower <= value * (1.0 + error) and upper >= value * (1.0 - error)
+
+
+def test_an_attack_far_below_the_analyses_is_known_to_a_part_of_what_lies_between() -> None:
+    round_, delta = ShuffledLDP(1.0, 30), 1e-5
+    lower, upper = Accountant().compose(round_, 16).epsilon_bounds(delta)
+    alone = round_.attack_bounds(delta=delta, rounds=16)
+    assert 1.04 * alone.upper < upper
+    assert alone.lower - lower <= 0.03 * (upper - alone.upper)

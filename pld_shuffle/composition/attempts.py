@@ -28,17 +28,28 @@ Ledger = Sequence[tuple[Pair, int]]
 Evaluator = type[Contour] | type[LatticeReading] | type[DirectReading]
 
 PATIENCE = 64.0  # times as much work of a contour, where a lattice has no answer
+PART_OF_GAP = 0.02  # that an attack's bracket may be, next to what is between analyses and attacks
 WIDEST = 1e6  # share of rtol that is spent at most, where everything else is too expensive
 
 
 @dataclass(frozen=True)
 class Task:
-    """A question about a ledger; max_loss : the sum of the largest losses. encloses : as in `Pair`, of all pairs."""
+    """A question about a ledger; max_loss : the sum of the largest losses. encloses : as in `Pair`, of all pairs.
+
+    above : an upper end that is known otherwise, of which this one is the attack; -inf if there is none.
+    """
 
     ledger: Ledger
     question: Question
     max_loss: float
     encloses: bool
+    above: float = -math.inf
+
+    def wanted(self, bounds: Bounds, width: float, rtol: float) -> float:
+        """What width of delta will do: more than rtol where what is between the analyses and the attack is far more."""
+        own = bounds.upper - bounds.lower
+        gap = self.above - bounds.upper
+        return max(rtol, PART_OF_GAP * gap / own * width) if 0.0 < own < gap < math.inf > width else rtol
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,7 @@ class Attempts:
             self._evaluators = [Contour, LatticeReading, DirectReading]
         #: The share at which an evaluator was too expensive; with less it would be, too.
         self._refused: dict[Evaluator, float] = {}
-        self._widths, self._shrink = [math.inf], 1.0
+        self._widths, self._shrink, self._wanted = [math.inf], 1.0, plan.rtol
 
     def run(self) -> Found:
         """Compose, measure, and compose again with less error, until the bracket is tight or gets no better."""
@@ -94,9 +105,10 @@ class Attempts:
                     break
                 continue
             bounds, width = task.question.answer(reading, task.max_loss)
-            tight = width <= self._plan.rtol
+            self._wanted = task.wanted(bounds, width, self._plan.rtol)
+            tight = width <= self._wanted
             best = best.met(Found(bounds, width, "", reading if tight else None), task.encloses)
-            far = attempt == 0 and isinstance(reading, LatticeReading) and math.inf > width > FAR * self._plan.rtol
+            far = attempt == 0 and isinstance(reading, LatticeReading) and math.inf > width > FAR * self._wanted
             if tight or not self._next(attempt, bounds, width, far):
                 break
         return best
@@ -155,7 +167,7 @@ class Attempts:
         power = 1.0 if len(self._task.ledger) == 1 else FIRST_POWER
         if len(self._widths) > 1 and width < self._widths[-1]:
             power = math.log(self._shrink) / math.log(width / self._widths[-1])
-        shrink = (0.7 * plan.rtol / width) ** min(max(power, 1.0), 2.0)
+        shrink = (0.7 * self._wanted / width) ** min(max(power, 1.0), 2.0)
         self._shrink = min(0.5, max(1.0 / 64.0, shrink))
         self._widths.append(width)
         self._plan = replace(plan, share=plan.share * self._shrink)

@@ -49,7 +49,10 @@ class AccuracyWarning(UserWarning):
 class Composition:
     """Answers questions about one ledger; see the module for how."""
 
-    def __init__(self, ledger: Ledger, rtol: float) -> None:
+    def __init__(self, ledger: Ledger, rtol: float, above: Composition | None = None) -> None:
+        """above : of the analyses whose attacks these are, asked before: what lies far below them may be rougher."""
+        self._above = above
+        self._ends: dict[float, float] = {}  # upper ends of the latest questions
         # A pair without any loss changes nothing.
         self._given = [(pair, count) for pair, count in ledger if pair.scale > 0.0]
         self._rtol = rtol
@@ -130,6 +133,7 @@ class Composition:
         lower, upper = np.empty_like(found)
         upper[order] = np.minimum.accumulate(found[1][order])
         lower[order[::-1]] = np.maximum.accumulate(found[0][order[::-1]])
+        self._ends = dict(zip(asked.tolist(), upper.tolist(), strict=True))
         lower, upper = lower.reshape(values.shape), upper.reshape(values.shape)
         return Bounds(lower, upper) if values.ndim else Bounds(float(lower), float(upper))
 
@@ -187,7 +191,7 @@ class Composition:
         rtol = max(rtol, self._rtol)
         key = (rtol, *(pair for pair, _ in ledger))
         if key not in self._parts:
-            self._parts[key] = Composition(ledger, rtol)
+            self._parts[key] = Composition(ledger, rtol, self._above)
         return self._parts[key]
 
     def _chosen(self, asked: Array, epsilons: bool) -> Array:
@@ -277,7 +281,8 @@ class Composition:
 
     def _refined(self, question: Question, start: tuple[Sketch, float, float]) -> Bounds:
         """The answer of attempts; what was read off is kept, if it is tight."""
-        found = refined(Task(self._ledger, question, self.max_loss, self._encloses), self._rtol, start)
+        above = -math.inf if self._above is None else self._above._ends.get(question.value, -math.inf)
+        found = refined(Task(self._ledger, question, self.max_loss, self._encloses, above), self._rtol, start)
         if found.reading is not None:
             self._recent = [*self._recent[1 - KEPT // 4 :], found.reading]
         return self._judged(question, found)
@@ -295,7 +300,7 @@ class Composition:
 
     def _judged(self, question: Question, found: Found) -> Bounds:
         """The answer, with a warning if delta is known there to less than was promised."""
-        if found.width > self._rtol and question.promised(found.bounds):
+        if found.reading is None and found.width > self._rtol and question.promised(found.bounds):
             asked = f"epsilon={question.eps!r}" if question.delta is None else f"delta={question.delta!r}"
             warnings.warn(
                 f"at {asked} the answer {found.bounds} is certified, but delta is known there to {found.width:.1e}"

@@ -71,11 +71,17 @@ class Question:
     eps: float | None = None
     delta: float | None = None
 
+    @property
+    def value(self) -> float:
+        """What is given."""
+        given = self.eps if self.delta is None else self.delta
+        assert given is not None
+        return given
+
     def answer(self, reading: Reading, max_loss: float) -> tuple[Bounds, float]:
         """The answer, and how wide delta is known there."""
-        value = self.eps if self.delta is None else self.delta
         read = read_deltas if self.delta is None else read_epsilons
-        lower, upper, width = read(reading, np.array([value], np.float64), max_loss)
+        lower, upper, width = read(reading, np.array([self.value], np.float64), max_loss)
         return Bounds(float(lower[0]), float(upper[0])), float(width[0])
 
     def promised(self, found: Bounds) -> bool:
