@@ -245,7 +245,7 @@ class BothWays(AddedUp):
     datasets: Any
     attacked: bool = False
     reverse = None
-    finest, least, thinned = POINTS, POINTS, 1
+    finest, least, thinned = POINTS, 68.0, 1
 
     @cached_property
     def parts(self) -> tuple[tuple[Pair, int], ...]:  # type: ignore[override]

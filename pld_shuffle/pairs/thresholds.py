@@ -101,36 +101,45 @@ class Bin:
         return [self._range(users, users) for users in self._starts]
 
     @cached_property
-    def _strongest(self) -> list[tuple[OrderedPair, OrderedPair]]:
+    def _strongest(self) -> list[tuple[int, int]]:
         """The single c with the largest moments in either order, under each of some tilts: the best of many rounds."""
-        seen, best = [both for both in self.some if _enough(both[0]) and _enough(both[1])], set()
+        seen = [k for k, both in enumerate(self.some) if _enough(both[0]) and _enough(both[1])]
+        best: set[tuple[int, int]] = set()
         for slope in (np.geomspace(*TILTS) / self.worst.scale).tolist() if seen else ():
             with np.errstate(over="ignore"):
-                moments = [[float(one.losses.mass @ np.exp(slope * one.losses.loss)) for one in both] for both in seen]
-            best.add(tuple(np.argmax(moments, axis=0).tolist()))
-        return [(seen[one][0], seen[other][1]) for one, other in sorted(best)]
+                moments = [
+                    [float(one.losses.mass @ np.exp(slope * one.losses.loss)) for one in self.some[k]] for k in seen
+                ]
+            one, other = np.argmax(moments, axis=0).tolist()
+            best.add((seen[one], seen[other]))
+        return sorted(best)
+
+    @property
+    def _alone(self) -> list[tuple[OrderedPair, OrderedPair]]:
+        return [(self.some[one][0], self.some[other][1]) for one, other in self._strongest]
 
     @property
     def attacks(self) -> Attacks:
         """On one bin: strategies, next to other rounds single datasets."""
-        return _any([order for both in self._strongest for order in both], self.pair)
+        return _any([order for both in self._alone for order in both], self.pair)
 
     @property
     def attacks_on_two(self) -> Attacks:
         """On two bins: strategies, next to other rounds single datasets."""
-        return _any([side_by_side(*both) for both in self._strongest], BothWays(self))
+        return _any([side_by_side(*both) for both in self._alone], BothWays(self))
 
     @cached_property
     def together(self) -> list[tuple[OrderedPair, OrderedPair]]:
-        """Counts of two bins, of a user more and of a user less: the best found for each epsilon, and their reverses.
+        """Counts of two bins, of a user more and of a user less: those of many rounds, the best found for each epsilon
+        of one round, and their reverses.
 
         Either is as good next to the other one as its neighbours are, from the best counts for a smaller epsilon and
         from the best ones of a few.
         """
-        single = [self._range(users, users) for users in self._starts]
+        single = self.some
         ways = [[both[k].losses for both in single] for k in (0, 1)]
         few = list(itertools.product(range(0, len(single), 1 + len(single) // ROUGH), repeat=2))
-        before, found = [0, 0], set()
+        before, found = [0, 0], {places for both in self._strongest for places in (both, both[::-1])}
         for eps in np.geomspace(NEAREST, FARTHEST, PLACES) * max(both[1].scale for both in single):
             values = [_mean(ways[0], ways[1][other], eps, one) for one, other in few]
             for best in (before, list(few[int(np.argmax(values))])):
