@@ -245,6 +245,11 @@ ROWS: list[Any] = [
         for delta, rounds in ((1e-5, 10), (1e-50, 1))
     ),
     one(SummedNoise(shares.Skellam(800.0), 434), 182, width=1e-4),
+    # Next to the largest loss, 40 in all, a strategy's lattice is coarse, and one dataset in all rounds is an attack.
+    *(
+        pytest.param(one(Summed(UnaryEncoding(k=16, eps0=4.0), 10), 10, delta=delta, width=1e-4), marks=HEAVY)
+        for delta in (1e-5, 1e-9, 1e-50)
+    ),
     pytest.param(one(SummedNoise(NegativeBinomial(100.0, 0.1), 1), 1000, delta=1e-9, width=1e-4), marks=HEAVY),
     pytest.param(
         one(Threshold(0.105, 20, neighbours="zero-out"), 10, delta=1e-5, width=1e-4, least=0.2926, most=0.2928),

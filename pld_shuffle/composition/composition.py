@@ -27,7 +27,7 @@ from ..numerics.validation import nonnegatives, probabilities
 from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import BothOrders, Several
-from ..pairs.strategy import FEW_ROUNDS
+from ..pairs.strategy import FEW_ROUNDS, ends_soon
 from .attempts import Found, Ledger, Task, refined, sketched
 from .contour import Contour
 from .moments import MomentFunction
@@ -232,7 +232,8 @@ class Composition:
                 blocks = [part for pair, count in self._given if pair is several[0] for part in one.repeated(count)]
                 infinite = epsilons and one.infinity_mass > value  # what one round reveals needs no strategy
                 strategies = (alone,) if infinite or (len(blocks) == 1 and blocks[0][1] == 1) else ()
-                if strategies and (infinite or self.rounds <= FEW_ROUNDS):  # else lattices are coarse
+                # Next to the largest loss, and over many rounds, lattices are coarse.
+                if strategies and (infinite or (self.rounds <= FEW_ROUNDS and not ends_soon(alone))):
                     parts = ()
             if self.rounds > 1 and len(parts) > 1:  # estimates are good over many rounds
                 ledgers = [[(part if p is several[0] else p, n) for p, n in self._given] for part in parts]

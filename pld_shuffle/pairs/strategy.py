@@ -55,7 +55,8 @@ Types = tuple[Array, Array]
 #: What is chosen for a round: independent outcomes.
 Choice = tuple[OrderedPair, ...]
 
-POINTS, COARSEST, FINEST = 24.0, 8.0, 288.0  # of the lattice, a scale; the last over sqrt(rounds) or 3
+POINTS, COARSEST, FINEST = 24.0, 8.0, 288.0  # of the lattice, a scale; the last over sqrt(rounds) or 3, or 1.5
+SHORT = 4.0  # scales up to the largest loss: such a lattice may be finer, and the loss counts
 MISSED = (1e-15, 1e-17, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # that may be left out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
@@ -124,7 +125,7 @@ class Strategy(AddedUp):
         """O(rounds types points log points); tables of at most 4 questions are kept."""
         one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
-        finest = min(one.finest, FINEST / min(math.sqrt(rounds), 3.0))
+        finest = min(one.finest, FINEST / min(math.sqrt(rounds), 1.5 if ends_soon(one) else 3.0))
         least = one.least if rounds <= FEW_ROUNDS else POINTS
         wanted = max(least, _even(min(self.scale / resolution.points[0], finest), round))
         return [_atoms(one, rounds, wanted, missed, side) for side in sides]
@@ -143,6 +144,11 @@ def _atoms(one: Any, rounds: int, wanted: float, missed: float, side: Side) -> A
         return found
     less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
     return completed(less, side) if one.reverse is None else less
+
+
+def ends_soon(one: Any) -> bool:
+    """Whether few scales lead to the largest loss."""
+    return float(one.max_loss.upper) < SHORT * float(one.scale)
 
 
 def in_blocks(one: Any, count: int, most: int) -> list[tuple[Pair, int]]:
