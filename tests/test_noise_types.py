@@ -168,6 +168,8 @@ def test_a_bump_has_at_most_the_stated_mass_and_density(eps0):
     for rows in noise._bumps(eps0, low, high, 8)[::2]:
         stated = rows[3, -1] / rows[0, -1]
         assert 0.99 < stated / (0.5 * eps0 * math.exp(-eps0 * high) / highest) <= 1 + 1e-9
+        assert np.all(rows[2, -1] >= mass / stated * rows[3, -1] * (1 - 1e-12))
+        assert (rows[2, 0] - rows[0, 0]) / rows[3, 0] >= mass / stated * (1 - 1e-12)
     assert 1 - 1 / math.cosh(eps0 * width / 2) == pytest.approx(mass, rel=1e-12)
 
 
@@ -254,6 +256,11 @@ def test_gaussian_types_give_away_the_missed_reports_only():
         assert bare[0].sum() <= 2e-8 * (1 + 1e-2)
         assert 1 - 1e-11 <= rows[0].sum() <= 1.02 and 0.98 <= rows[1].sum() <= 1 + 1e-11
         assert rows[3].sum() <= 1
+        np.testing.assert_allclose(rows[2] * math.erfc(1 / math.sqrt(8)), rows[3], rtol=1e-13)
+    # Targets at 0, between, and at 1, in two cells: each gets e^(gap^2/8) more, of the wider one next to it.
+    more = [rows[0].sum() for rows in noise.gaussian_types(1.0, 10**4, allowance=1e9)[4::2]]
+    gaps = np.sqrt(8 * np.log(more))
+    np.testing.assert_allclose([gaps[0] + gaps[2], gaps[1]], [1, max(gaps)], rtol=1e-9)
 
 
 @pytest.mark.parametrize("allowance", [0.004, 0.1])

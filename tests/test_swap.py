@@ -587,43 +587,77 @@ def test_profiles_where_exponentials_underflow(eps0: float, n: int, users: int, 
 
 
 @pytest.mark.parametrize("n", [5, 400])
-def test_jumps_and_their_totals(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their measure has the number and all calls of the worst types and the guest, and hardly more; totals their law.
-
-    Without jumps the contour's value is what is told.
-    """
+def test_jumps_and_their_totals(n: int) -> None:
+    """Their measure has the number and all calls of the worst types and the guest, hardly more; totals have its law."""
     rng = np.random.default_rng(8)
-    weight, one = rng.dirichlet(np.ones(6), 3), np.ones(1)
+    weight, nobody = rng.dirichlet(np.ones(6), 3), np.zeros((3, 0))
     weight[:, 4:] *= 1e-3 / n
     base = np.array([-0.3, -0.1, 0.2, 0.5, 30.0, 45.0]) * rng.uniform(0.8, 1.2, (3, 6))
-    types = weight, np.zeros((3, 6)), base, 0.1 + 0.0 * base, np.zeros((3, 6, 2))
-    guest, height = np.array([[0.01 / n, 0.3], [28.0, -0.4], [0.1, 0.1]]), 20.0
+    guest, height, excess = np.array([[0.01 / n, 0.3], [28.0, -0.4], [0.1, 0.1]]), 20.0, rng.uniform(-0.5, 0.5, (3, 6))
     value, own = base - 0.02, guest[1] - 0.02
     means = np.sum(weight * np.where(value > height, 0.0, value), axis=1)
-    alone, nobody = guest[0] * (own > height), np.zeros((3, 0))
-    for share, here, least, last in ((1.0, guest, 0.0, 0.0), (0.25, nobody, 0.2, 0.1)):  # the latter with coins
-        bulk = jumps._split(n, types, here, 0.2, share, share < 1.0, height, last)
+    for share, here, least, moved in ((1.0, guest, 0.0, excess), (0.25, nobody, 0.2, 0.0 * excess)):  # coins
+        types = weight, moved, base, 0.1 + 0.0 * base, np.full((3, 6, 2), 1e-3)
+        bulk = jumps._split(n, types, here, 0.2, share, share < 1.0, height, 0.1)
         lift = max(least, -means.min(), -here[0] @ np.where(own > height, 0.0, own)[: here.shape[1]])
-        far, some = n / (1.0 - last) * weight * (value > height), alone[: here.shape[1]]
-        assert bulk.jumps.sum() == pytest.approx(far.sum(axis=1).max() + some.sum(), rel=2e-9)
+        size = (value + 1.2e-3) / np.minimum(1.0, 1.0 - moved / 9.0) + lift
+        far, alone = n / (0.9 if least else 1.0) * weight * (value > height), here[0] * (own > height)[: here.shape[1]]
+        assert bulk.jumps.sum() == pytest.approx(far.sum(axis=1).max() + alone.sum(), rel=2e-9)
         for t in bulk.totals.tolist():
-            exact = np.sum(far * np.maximum(value + lift - t, 0.0), axis=1).max()
-            exact += some @ np.maximum(own + lift - t, 0.0)[: some.size]
+            exact = np.sum(far * np.maximum(size - t, 0.0), axis=1).max()
+            exact += alone @ np.maximum(own + lift - t, 0.0)[: alone.size]
             found = bulk.jumps @ np.maximum(bulk.totals - t, 0.0) + bulk.excess
             assert exact * (1.0 - 1e-15) <= found <= exact * (1.0 + 2e-9)
-    law, power = np.zeros(bulk.jumps.size), np.eye(1, bulk.jumps.size)[0]
+    law, power = np.zeros(40 * bulk.jumps.size), np.ones(1)
     for k in range(40):
-        law, power = law + power, np.convolve(power, bulk.jumps)[: law.size] / (k + 1)
-    assert bulk.masses == pytest.approx(law, rel=1e-14, abs=1e-300)
-    few = np.array([[-0.5, 0.4, 0.075]])
-    near = np.array([[0.3, 0.3, 0.4]]), 0.0 * few, few, 1.0 + 0.0 * few, np.zeros((1, 3, 2))
-    monkeypatch.setattr(jumps, "FARTHEST", 30.0)
-    for share, users in ((1.0, n), (0.25, n + 40)):
+        law[: power.size] += power
+        power = np.convolve(power, bulk.jumps) / (k + 1)
+    size = bulk.totals.size
+    assert bulk.masses == pytest.approx(law[:size], rel=1e-14, abs=1e-300)
+    later = law[size:] @ (0.3 + 0.2 * bulk.totals[1] * np.arange(1, law.size - size + 1))
+    later += 0.2 * bulk.excess * math.exp(bulk.jumps.sum())
+    assert later * (1.0 - 1e-12) <= jumps._beyond(bulk, 0.3, 0.2) <= later * (1.0 + 1e-8)
+
+
+@pytest.mark.parametrize(("share", "coins", "guests", "far_out", "last"), [
+    (1.0, False, 1, 3.0, 0.0), (1.0, False, 1, 0.3, 0.0), (1.0, False, 0, 3.0, 0.03), (1.0, False, 0, 0.03, 0.03),
+    (0.25, False, 0, 0.7, 0.0), (0.25, True, 0, 0.3, 0.0),
+])  # fmt: skip
+def test_what_is_left_without_jumps_by_the_best_moments(
+    share: float, coins: bool, guests: int, far_out: float, last: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every total e^(xX)/(e x) or (X + c)^2/(4c), over u by quadrature; with coins also what t far from 1 add."""
+    n, few, scale, one = 400, np.array([[-0.5, 0.4, 0.075]]), math.sqrt(0.12525), np.ones(1)
+    weight, excess = np.array([[0.3, 0.3, 0.4]]), np.array([[0.3, -0.2, -0.075]]) * (last > 0.0)
+    g, everybody, host = far_out * scale / math.sqrt(n), n / share, np.array([[0.3], [0.4], [0.1]])[:, :guests]
+    lean, own = g if coins else 0.0, host[1] - g * host[2]  # values that are not centred
+    types = weight, excess, few + lean, 1.0 + 0.0 * few, np.zeros((1, 3, 2))
+    bulk = jumps._split(n, types, host, g, share, coins, 20.0, last)
+    parts, beyond, _ = jumps._parts(n, bulk, g, share, coins, last, 1e-15)
+    found, _, _ = jumps._parts(n, bulk._replace(masses=one), g, share, coins, last, 1e-15)
+    trials, rate, value = (everybody, share, few + g) if coins else (n, 1.0, few - g)
+    away = everybody * g - (0.0 if coins else n * g)
+    node, width = np.polynomial.legendre.leggauss(40)
+    u = 0.5 * last * (1.0 + node)
+    p = 0.5 * (last * n * (1.0 - u) ** (n - 1) if last else 1.0) * width
+    beta = 1.0 - (u / (1.0 - u))[:, None] * excess
+    x = np.geomspace(0.1, 20.0, 3000)[:, None, None] / (scale * math.sqrt(n))
+    log = trials * np.log1p(rate * (np.sum(weight * beta * np.exp(x * value / beta), axis=2) - 1.0))
+    x = x[:, 0]
+    log = np.log(np.exp(log - x * away) @ p)[:, None] + np.log1p(np.expm1(x * own) @ host[0])[:, None]
+    far = np.exp(np.min(log - 1.0 - np.log(x) + x * bulk.totals, axis=0))
+    mean = bulk.totals + n * float(np.sum(weight * value)) - away + host[0] @ own
+    variance = n * (p @ np.sum(weight * value**2 / beta, axis=1) / p.sum() - rate * np.sum(weight * value) ** 2)
+    middle = 0.5 * p.sum() * (np.hypot(mean, np.sqrt(variance + host[0] @ own**2 - (host[0] @ own) ** 2)) + mean)
+    assert np.all(found * everybody >= np.minimum(far, middle) * (1.0 - 1e-6))
+    for farthest in (40.0, 0.0)[: 2 * (share < 1.0)]:
+        monkeypatch.setattr(jumps, "FARTHEST", farthest)
         told = jumps.profile(
-            users, near, nobody, 0.0, share, share < 1.0, 1e-15, one, one, np.array([0.1 / math.sqrt(users)]),
-            lambda *given: 1e-6 * given[2][0].sum(),
-        )  # fmt: skip
-        assert 1e-6 <= told[0] <= 1e-6 * (1.0 + 2e-9)
+            n, types, host, 0.0, share, coins, 1e-15, one, one, np.array([g]), lambda *given: 1e-9 * given[2][0].sum()
+        )
+        v = share * (farthest - math.log(parts.sum() + beyond)) / n
+        left = 1e-9 + coins * (1.0 - v) ** (everybody - 1.0) * (1.0 + share * g)
+        assert left <= told[0] * (1.0 + 1e-12) <= left * (1.0 + 2e-9)
 
 
 def test_jumps_of_users_who_come_by_coins() -> None:

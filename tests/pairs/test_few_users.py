@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from mpmath import mpf
 from oracles import mean_part
-from scipy.special import ndtr
 
 from pld_shuffle import Side
 from pld_shuffle.mechanisms.shuffled import Blanket, strongest_attack
@@ -88,31 +87,6 @@ def test_long_tails_are_around_the_enumeration(n: int, kinds: str, seed: int) ->
         truth = enumerated(covered, float(g)) + max(0.0, 1e-4 - (1.0 + float(g)) * 2e-5)
         assert low[i] <= truth * (1.0 + ROUNDING) and truth * (1.0 - ROUNDING) <= high[i]
         assert high[i] - low[i] <= 1e-2 * truth + 1e-6
-
-
-@pytest.mark.parametrize("sigma", [0.8, 1.0, 4.0])
-def test_gaussian_noise_alone_is_its_closed_form(sigma: float) -> None:
-    """n = 1: Phi(1/(2 sigma) - eps sigma) - e^eps Phi(-1/(2 sigma) - eps sigma) (Balle and Wang 2018)."""
-    eps = np.array([0.01, 0.3, 1.0, 2.0, 3.5]) / sigma
-    truth = ndtr(0.5 / sigma - eps * sigma) - np.exp(eps) * ndtr(-0.5 / sigma - eps * sigma)
-    found = Blanket(GaussianNoise(sigma=sigma), 1).pair.profile(np.expm1(eps), 1e-6, 1e-12)
-    assert np.all(found.lower <= truth * (1.0 + 1e-12))
-    assert np.all(truth * (1.0 - 1e-12) <= found.upper)
-    assert np.all(found.upper <= found.lower * (1.0 + 1e-3))
-
-
-def test_the_kernel_finds_the_law_it_was_given() -> None:
-    """Ratios at points of the lattice: nothing is moved, and both sides are the enumeration to rounding."""
-    first, second, others = np.array([[1.0, 0.6, 0.2, 0.3], [0.25, 0.3, 0.4, 0.9], [0.25, 0.3, 0.2, 0.15]]) / 2.0
-    first[2:] = others[2:]
-    second[:2] = others[:2]
-    law = SlotLaw(3, first, second, others, False, 0.0)
-    for g in (0.0, 0.3, 0.9, 2.9):
-        truth = enumerated(law, g)
-        for slots in both(law):
-            found = slots.profile(np.array([g]))
-            assert found.lower[0] == pytest.approx(truth, rel=1e-3)
-            assert found.upper[0] <= found.lower[0] * (1.0 + 1e-9)
 
 
 def laplace_of_two(eps0: float, expm1_eps: float) -> mpf:
