@@ -28,7 +28,7 @@ Ledger = Sequence[tuple[Pair, int]]
 Evaluator = type[Contour] | type[LatticeReading] | type[DirectReading]
 
 PATIENCE = 64.0  # times as much work of a contour, where a lattice has no answer
-PART_OF_GAP = 0.02  # that an attack's bracket may be, next to what is between analyses and attacks
+PART_OF_GAP, MOST_WIDTH = 0.02, 0.01  # of what is between analyses and the attack, and of delta: the attack's bracket
 WIDEST = 1e6  # share of rtol that is spent at most, where everything else is too expensive
 
 
@@ -46,10 +46,11 @@ class Task:
     above: float = -math.inf
 
     def wanted(self, bounds: Bounds, width: float, rtol: float) -> float:
-        """What width of delta will do: more than rtol where what is between the analyses and the attack is far more."""
+        """What width of delta will do: rtol, or up to MOST_WIDTH where far more is between analyses and attack."""
         own = bounds.upper - bounds.lower
         gap = self.above - bounds.upper
-        return max(rtol, PART_OF_GAP * gap / own * width) if 0.0 < own < gap < math.inf > width else rtol
+        part = PART_OF_GAP * gap / own * width if 0.0 < own < gap < math.inf > width else 0.0
+        return max(rtol, min(part, MOST_WIDTH))
 
 
 @dataclass(frozen=True)
