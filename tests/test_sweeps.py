@@ -48,7 +48,7 @@ MEANT: list[tuple[dict[str, Any], tuple[Any, int, float]]] = [
     ({"mechanism": "rr", "k": 3, "n": 50, "eps0": 1.5, "delta": 0}, (ShuffledRR(k=3, n=50, eps0=1.5), 1, 1e-3)),
     ({"n": 100, "eps0": 4, "analysis": "clones", "rate": 0.1, "gamma": None, "adversary": ""},
      (Subsampled(ShuffledLDP(4.0, 100, analysis="clones"), rate=0.1), 1, 1e-3)),
-    ({"mechanism": "shuffled", "randomizer": "laplace", "eps0": 1, "n": 50.0, "rate": 0.5},
+    ({"randomizer": "laplace", "eps0": 1, "n": 50.0, "rate": 0.5},
      (Subsampled(Shuffled(Laplace(eps0=1.0), n=50), rate=0.5), 1, 1e-3)),
     ({"mechanism": "poisson-gaussian", "sigma": 1.0, "rate": 0.01, "rounds": "1e1"},
      (PoissonGaussian(sigma=1.0, rate=0.01), 10, 1e-3)),
