@@ -391,7 +391,7 @@ class _Yardstick:
         cuts = [0.0]
         while cuts[-1] < end:
             low, high = cuts[-1], end
-            while high - low > 1e-3 and not all(self.admits(make(x, [(low, high)])) for x in (low, high)):
+            while high - low > 0.03 and not all(self.admits(make(x, [(low, high)])) for x in (low, high)):
                 high = low + 0.75 * (high - low)
             cuts.append(high)
         return cuts
