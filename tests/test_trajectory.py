@@ -184,6 +184,8 @@ def test_the_last_row_is_the_total_that_is_known() -> None:
     total = accountant.epsilon_bounds(1e-6)
     found = epsilon_trajectory(rounds, 1e-6, total=total)
     assert (found.lower[-1], found.upper[-1]) == total
+    first = composed_of(rounds[:1]).epsilon_bounds(1e-6)
+    assert (found.lower[0], found.upper[0]) == first and first.lower < first.upper
     alone = epsilon_trajectory(rounds, 1e-6)
     assert found.lower[:-1].tolist() == alone.lower[:-1].tolist()
     assert found.upper[:-1].tolist() == alone.upper[:-1].tolist()
