@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..numerics.sides import Bounds
-from ..numerics.tuning import FAR, FIRST_POWER, FUTILE_ATTEMPTS, MOST_ATTEMPTS
+from ..numerics.tuning import FAR, FUTILE_ATTEMPTS, MOST_ATTEMPTS
 from ..pairs.pair import Pair
 from .contour import Contour, preferred
 from .moments import TooExpensive
@@ -165,7 +165,7 @@ class Attempts:
             if len(self._widths) > 3 and width > 0.9 * min(self._widths[:-2]):
                 return False  # what is left is rounding
         # Widths fall like the share, or like its root where laws have few losses.
-        power = 1.0 if len(self._task.ledger) == 1 else FIRST_POWER
+        power = 1.0
         if len(self._widths) > 1 and width < self._widths[-1]:
             power = math.log(self._shrink) / math.log(width / self._widths[-1])
         shrink = (0.7 * self._wanted / width) ** min(max(power, 1.0), 2.0)

@@ -9,8 +9,8 @@ epsilon - slack, a lower one at epsilon + slack.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class PLD:
             raise ArithmeticError(
                 f"{side.value} PLD with mass {float(masses.sum())!r} + {infinity!r} at infinity,"
                 f" least entry {float(masses.min())!r}: rounding outweighs the loss; move rates and ratios"
-                " (gamma, eps0, p) away from where nothing is revealed, or compose fewer PLDs"
+                " (gamma, eps0, p) away from where nothing is revealed"
             )
         infinity = min(infinity, 1.0)  # a probability: 1 bounds it from above
         return cls(masses, low + first, step, side, infinity, max_loss, loss_error)
@@ -109,12 +109,12 @@ class PLD:
         sign = 1.0 if self.side is Side.UPPER else -1.0
         terms = min(self.masses.size, other.masses.size)
         masses = np.convolve(self.masses, other.masses) * (1.0 + 2.0 * sign * ROUNDOFF * (terms + 2))
-        lost = compose_infinity([(self.infinity, 1), (other.infinity, 1)]) * (1.0 + sign * 2e-15)
+        lost = -math.expm1(log_finite(self.infinity) + log_finite(other.infinity)) * (1.0 + sign * 2e-15)
         lost += 1e-300 if sign > 0.0 else 0.0  # more than what underflows
-        return PLD.build(
-            masses, self.low + other.low, step=self.step, side=self.side, infinity=min(lost, 1.0),
-            max_loss=(self.max_loss + other.max_loss) * (1.0 + 1e-15),
-            loss_error=self.loss_error + other.loss_error,
+        masses.setflags(write=False)
+        return replace(
+            self, masses=masses, low=self.low + other.low, infinity=min(lost, 1.0),
+            max_loss=(self.max_loss + other.max_loss) * (1.0 + 1e-15), loss_error=self.loss_error + other.loss_error,
         )  # fmt: skip
 
     def self_compose(self, count: int) -> PLD:
@@ -173,8 +173,3 @@ def formed(pair: Pair, sides: Sequence[Side], resolution: Resolution, max_gap: f
 def log_finite(infinity: float, count: int = 1) -> float:
     """log of the probability that `count` rounds all have a finite loss; `infinity` : that one has not."""
     return count * math.log1p(-min(infinity, 1.0 - 1e-16))
-
-
-def compose_infinity(parts: Iterable[tuple[float, int]]) -> float:
-    """P-mass at infinity of a composition, 1 - prod (1 - w)^count, without cancellation."""
-    return -math.expm1(sum(log_finite(mass, count) for mass, count in parts))

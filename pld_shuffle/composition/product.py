@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from ..pairs.discrete import Losses
 from ..pairs.pair import Pair, Resolution
 from .moments import RATES, Rounds, TooExpensive, log_geometric, log_peak, log_phi
 from .plan import Plan
-from .pld import PLD, compose_infinity, formed, log_finite
+from .pld import PLD, formed, log_finite
 from .reading import Question, Reading
 
 Complex = NDArray[np.complex128]
@@ -383,9 +383,13 @@ class DirectReading(Reading):
                 return cls(one, two, plan)
         resolution = shared_lattice(plan, [pair for pair, _ in ledger])
         both = [formed(pair, (Side.LOWER, Side.UPPER), resolution, plan.max_gap) for pair, _ in ledger]
-        counts = [count for _, count in ledger]
-        lower, upper = (_Side.product(list(zip(laws, counts, strict=True))) for laws in zip(*both, strict=True))
-        return cls(lower, upper, plan)
+        sizes, counts = np.array([(laws[1].masses.size, n) for laws, (_, n) in zip(both, ledger, strict=True)], float).T
+        if 0.5 * ((sizes @ counts) ** 2 - sizes**2 @ counts) > DIRECT_WORK:
+            raise TooExpensive
+        powers = [[law.self_compose(n) for law in laws] for laws, (_, n) in zip(both, ledger, strict=True)]
+        products = [reduce(PLD.compose, laws) for laws in zip(*powers, strict=True)]
+        one, two = (_Side(law.masses, law.losses, law.loss_error * (1.0 + 1e-9), law.infinity) for law in products)
+        return cls(one, two, plan)
 
     def lowers(self, eps: Array) -> Array:
         return np.asarray(self._lower.read(eps + self._lower.loss_error + 1e-15 * eps, -1.0) + self.infinity.lower)
@@ -396,28 +400,11 @@ class DirectReading(Reading):
 
 
 class _Side:
-    """Atoms of one side, sorted by loss, and how far they may be off; terms : that every mass is a sum of."""
+    """Atoms of one side, sorted by loss, and how far they may be off."""
 
-    def __init__(self, mass: Array, loss: Array, loss_error: float, infinity: float, terms: int = 0) -> None:
+    def __init__(self, mass: Array, loss: Array, loss_error: float, infinity: float) -> None:
         self._atoms, self.loss_error, self.infinity = Losses(mass, loss, 0.0, 0.0), loss_error, infinity
-        self._relative = ROUNDOFF * (2.0 * terms + 8.0 * mass.size + 128.0)
-
-    @classmethod
-    def product(cls, laws: Sequence[tuple[PLD, int]]) -> _Side:
-        """Of laws on one lattice."""
-        sizes, counts = np.array([(law.masses.size, count) for law, count in laws], np.float64).T
-        if 0.5 * ((sizes @ counts) ** 2 - sizes**2 @ counts) > DIRECT_WORK:
-            raise TooExpensive
-        mass, low, terms = np.ones(1), 0, 0
-        for law, count in laws:
-            for _ in range(count):
-                terms += min(mass.size, law.masses.size) + 2
-                mass = np.convolve(mass, law.masses)
-                low += law.low
-        loss_error = sum(law.loss_error * count for law, count in laws) * (1.0 + 1e-9)
-        infinity = compose_infinity((law.infinity, count) for law, count in laws)
-        loss: Array = (low + np.arange(mass.size, dtype=np.float64)) * laws[0][0].step
-        return cls(mass, loss, loss_error, infinity, terms)
+        self._relative = ROUNDOFF * (8.0 * mass.size + 128.0)
 
     def read(self, eps: Array, sign: float) -> Array:
         """delta of the finite part, moved by its error in the direction of `sign`."""

@@ -57,7 +57,6 @@ MANY_COINS = 16  # times log(1/delta), from which on one round of coins is read 
 MANY_ROUNDS = 300  # from which on a contour is cheaper than a lattice as a rule, and so few bound all nodes
 ROUNDS_A_PAIR = 4  # so many more, for this rule, is each distinct pair: lattices transform every one
 FAR = 10.0  # times rtol: a lattice so wide wants far more points, and the contour is asked
-FIRST_POWER = 1.6  # of the share, that widths of logs are taken to fall like after one attempt: a third one costs much
 MOST_ATTEMPTS = 16  # at one question, each with less error
 FUTILE_ATTEMPTS = 2  # where nothing is known from below, or rtol is not promised
 BOOKED_SHARE = 1e-4  # of rtol for aliases, and for nodes left out; less asks for more nodes

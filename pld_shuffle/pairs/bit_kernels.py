@@ -50,17 +50,24 @@ class Bit(NamedTuple):
     start: float
 
 
+class Tilt(NamedTuple):
+    """Of s = 1 + growth: s^(1/bits) - 1, gap - that * zero (<= 0 where no divergence is left), e^zeta0 - 1, zeta0."""
+
+    growth: float
+    each: float
+    denominator: float
+    rise: float
+    log: float
+
+
 class State(NamedTuple):
     """What sums are made of, for one growth and one piece of the range of ones; see `set_up`.
 
     least : half the variance of the others at least, 0 if all nodes are there. table, waves : a row for each node.
     """
 
-    growth: float
+    tilt: Tilt
     bits: float
-    each: float
-    denominator: float
-    tilt: float
     one: Bit
     zero: Bit
     period: float
@@ -72,10 +79,11 @@ class State(NamedTuple):
 
 @inner
 def tilt_of(expm1_eps, sent):
-    """(s^(1/bits) - 1, gap - that * zero, e^zeta0 - 1); the second is <= 0 where no divergence is left."""
+    """The tilt for that growth."""
     each = math.expm1(math.log1p(expm1_eps) / sent.bits) if sent.bits > 1 else expm1_eps
     denominator = sent.gap - each * sent.zero
-    return each, denominator, each / denominator if denominator > 0.0 else 0.0
+    rise = each / denominator if denominator > 0.0 else 0.0
+    return Tilt(expm1_eps, each, denominator, rise, math.log1p(rise))
 
 
 @inner
@@ -118,9 +126,9 @@ def wave(log, turn):
 def set_up(expm1_eps, sent, low, high):
     """The state for low <= ones <= high; growth >= 0, denominator > 0."""
     bits, one, rest_one, zero, rest_zero, gap, others = sent
-    each, denominator, rise = tilt_of(expm1_eps, sent)
+    tilts = tilt_of(expm1_eps, sent)
+    rise, tilt = tilts.rise, tilts.log
     top = 1.0 + rise
-    tilt = math.log1p(rise)
     first, second = tilted(one, rest_one, rise), tilted(zero, rest_zero, rise)
     variance = 0.0
     least = math.inf
@@ -188,7 +196,7 @@ def set_up(expm1_eps, sent, low, high):
             row[ENVELOPE] = size * top
             row[CLOSE] = -1.0
     least = least if nodes < half else 0.0
-    return State(expm1_eps, bits, each, denominator, tilt, first, second, period, residue, least, table, waves)
+    return State(tilts, bits, first, second, period, residue, least, table, waves)
 
 
 @inner
@@ -197,7 +205,7 @@ def target(state):
 
     The sum over i < bits of A^i (s'B)^(bits-1-i) is in units of e^(zeta shift) A(zeta0)^(bits-1).
     """
-    return state.one.log + (state.tilt if state.one.start < 0.0 else 0.0)
+    return state.one.log + (state.tilt.log if state.one.start < 0.0 else 0.0)
 
 
 @inner
@@ -208,7 +216,7 @@ def neglected(variance, ones, zeros, place, state):
     period = state.period
     nodes = float(state.table.shape[0])
     fall = 8.0 * variance * nodes / (period * period)
-    log = ones * state.one.log + zeros * state.zero.log + (state.bits - 1.0) * target(state) - state.tilt * place
+    log = ones * state.one.log + zeros * state.zero.log + (state.bits - 1.0) * target(state) - state.tilt.log * place
     return 2.0 * state.bits * math.exp(log - fall * nodes) / (period * fall) * 4.0
 
 
@@ -220,7 +228,7 @@ def exact(ones, zeros, state):
     The threshold is relative to the shifts. Which thresholds can be best: Darroch 1964, the mode of
     independent bits.
     """
-    bits, tilt, table, waves = int(state.bits), state.tilt, state.table, state.waves
+    bits, tilt, table, waves = int(state.bits), state.tilt.log, state.table, state.waves
     one, zero = state.one, state.zero
     centre = ones * one.mean + zeros * zero.mean
     rounding = SLACK * U * (ones * abs(one.mean) + zeros * abs(zero.mean)) + 1e-12
@@ -259,18 +267,18 @@ def exact(ones, zeros, state):
         for j in range(1, count):
             part *= waves[index, FORWARD]
             sums[j] += part.real
-    scale = 2.0 / state.period * state.denominator
+    scale = 2.0 / state.period * state.tilt.denominator
     variance = ones * one.variance + zeros * zero.variance
     error = scale * U * (errors + sizes * (nodes + 4.0 * count))
-    error += state.denominator * neglected(variance, ones, zeros, first, state)
+    error += state.tilt.denominator * neglected(variance, ones, zeros, first, state)
     # The growth itself is known to a few U: H changes by Q(threshold passed) for every unit of it.
     log = ones * one.log + zeros * zero.log + bits * target(state)
-    log -= math.log1p(state.growth) + tilt * (first + 1.0)
-    error += SLACK * U * state.growth * math.exp(min(0.0, log))
+    log -= math.log1p(state.tilt.growth) + tilt * (first + 1.0)
+    error += SLACK * U * state.tilt.growth * math.exp(min(0.0, log))
     upper = 0.0
     best = 0
     fall = 1.0
-    top = 1.0 + state.each / state.denominator
+    top = 1.0 + state.tilt.rise
     for j in range(count):
         upper = max(upper, scale * sums[j] + fall * error)
         if sums[j] > sums[best]:
@@ -284,7 +292,7 @@ def exact(ones, zeros, state):
 @inner
 def aliases(ones, zeros, threshold, state):
     """What the period adds to the sum at most: counts one period or more beyond the threshold."""
-    period, bits, tilt = state.period, state.bits, state.tilt
+    period, bits, tilt = state.period, state.bits, state.tilt.log
     one, zero = state.one, state.zero
     if period >= ones + zeros + bits + 1.0:
         return 0.0
@@ -305,7 +313,7 @@ def aliases(ones, zeros, threshold, state):
     rate = tilt * period
     weight = rate * math.exp(-rate) / -math.expm1(-rate) if rate > 0.0 else 1.0
     fall = far * far / (2.0 * (variance + far / 3.0))
-    below = (1.0 + state.growth) * weight * math.exp(-fall)
+    below = (1.0 + state.tilt.growth) * weight * math.exp(-fall)
     if not fall > 4.0:
         below *= (ones + zeros + bits) / period
     # Weights |t|/N of counts t beyond N: Bernstein's tails fall by more than half from N to 2 N.
@@ -315,7 +323,7 @@ def aliases(ones, zeros, threshold, state):
 @inner
 def envelope(ones, zeros, state):
     """At least the one-bit divergence for these others; a convex function of ones along ones + zeros fixed."""
-    tilt, period, table, waves = state.tilt, state.period, state.table, state.waves
+    tilt, period, table, waves = state.tilt.log, state.period, state.table, state.waves
     nodes = table.shape[0]
     total = 0.0
     errors = 0.0
@@ -339,7 +347,8 @@ def envelope(ones, zeros, state):
         fall = 8.0 * state.least * nodes / (period * period)
         log = ones * state.one.log + zeros * state.zero.log - tilt * (mean - 1.0)
         value += 8.0 * math.exp(log - fall * nodes) / (period * fall)
-    value *= state.denominator * (state.growth / state.each if state.each > 0.0 else state.bits)
+    each = state.tilt.each
+    value *= state.tilt.denominator * (state.tilt.growth / each if each > 0.0 else state.bits)
     return (value + state.residue) * (1.0 + SLACK * U) + TINY
 
 
@@ -385,12 +394,12 @@ def alone(expm1_eps, sent, low, high):
     Next to the largest loss, up to rounding, the growth is a little smaller: H does not rise.
     """
     bits, one, rest_one, zero, rest_zero, gap, others = sent
-    each, denominator, rise = tilt_of(expm1_eps, sent)
+    _, each, denominator, rise, _ = tilt_of(expm1_eps, sent)
     if denominator < -SLACK * U * gap:
         return expm1_eps, -1.0, np.empty(0)
     if denominator < TOO_NEAR * gap:
         expm1_eps = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
-        each, denominator, rise = tilt_of(expm1_eps, sent)
+        _, each, denominator, rise, _ = tilt_of(expm1_eps, sent)
     local = denominator * (expm1_eps / each if each > 0.0 else bits)
     local = min(1.0, local + SLACK * U * gap * bits * (1.0 + expm1_eps))
     spread = tilted(one, rest_one, rise).variance, tilted(zero, rest_zero, rise).variance
@@ -434,7 +443,7 @@ def one_epsilon(expm1_eps, sent, low, high, rtol, most):
             value = min(local, max(ahead, behind))
             variance = near * state.one.variance + zeros * state.zero.variance
             # Of how many deviations the threshold is away the square is delta's relative error over epsilon's.
-            enough = max(best * (1.0 + rtol * (1.0 + state.tilt * state.tilt * variance)), 1e-290)
+            enough = max(best * (1.0 + rtol * (1.0 + state.tilt.log**2 * variance)), 1e-290)
             if value > enough and (state.least == 0.0 or variance >= state.least):
                 # Those between left out.
                 value = min(value, exact(near, zeros, state)[0])

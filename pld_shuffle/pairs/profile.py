@@ -26,6 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..numerics.search import crossing
 from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import FEW_PROFILES, SLOT_POINTS
 from .pair import Atoms, Cohort, Pair, Resolution, completed
@@ -117,34 +118,22 @@ def points(
 def _reach(profile: Profile, truncated_mass: float, scale: float, largest: float, infinity: float) -> float:
     """About the loss where the profile is a little below `truncated_mass`, or the largest loss.
 
-    By interpolation, log h falling like the square of the loss, and halves now and then.
+    By interpolation, log h falling like the square of the loss.
     """
 
-    def excess(loss: float) -> float:
+    def excess(square: float) -> float:
         """log of the profile over what is missed, and a little more."""
-        upper = float(profile(np.array([math.expm1(loss)])).upper[0])
+        upper = float(profile(np.array([math.expm1(math.sqrt(square))])).upper[0])
         return math.log(max((upper - infinity * (1.0 + 1e-10)) / truncated_mass, 1e-300)) + BELOW
 
-    low, over = 0.0, max(math.log(scale / truncated_mass), 1.0)
-    high, under = largest, -math.inf
+    over = max(math.log(scale / truncated_mass), 1.0)
     point = min(scale * math.sqrt(2.0 * over), 0.9 * largest)
-    for step in range(60):
-        if high - low <= 0.02 * high:
-            break
-        found = excess(point)
-        if found > 0.0:
-            low, over = point, found
-        else:
-            high, under = point, found
-        if under == -math.inf:
-            point = min(2.0 * low, 0.5 * (low + largest))
-            continue
-        share = over / (over - under)
-        if abs(found) < NEAR_END:
-            return math.sqrt(low * low + share * (high * high - low * low))
-        share = 0.5 if step % 3 == 2 else min(max(share, 0.1), 0.9)
-        point = math.sqrt(low * low + share * (high * high - low * low))
-    return high
+    before = 1e-3 * point
+    while (found := excess(point**2)) > 0.0:
+        if point > 0.98 * largest:
+            return largest
+        before, over, point = point, found, min(2.0 * point, 0.5 * (point + largest))
+    return math.sqrt(crossing(excess, (before**2, over), (point**2, found), close=NEAR_END, rtol=0.04))
 
 
 def spaced(reach: float, width: float, scale: float, centre: float | None, most: int) -> Array:

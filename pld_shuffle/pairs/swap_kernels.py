@@ -44,11 +44,9 @@ class Contour(NamedTuple):
     sigma: float
     bend: float
     width: float
-    step: float
-    end: float  # the last node
+    end: float  # the last node; they are equally far apart
     window: float
     smoothing: float  # standard deviation of the Gaussian smoothing, times 1/sigma
-    heaviest: float  # mass of a value of those who come, at z = 0
     line: float  # error of the rule, relative to the greatest |M M*|^(n/2) on the strip
     nodes: Any  # rows x, y, weight
     points: Any  # real arguments, see `POINTS`
@@ -63,6 +61,7 @@ class Power(NamedTuple):
     rate: float
     pull: float
     level: float
+    light: bool  # whether no value of those who come has a mass of HEAVY at z = 0
 
 
 class Laws(NamedTuple):
@@ -327,7 +326,7 @@ def modulus_sum(power, path, order, longest, row, mass, moved, value_error, bow,
     With order > 0 by Taylor's series at the first node, with its remainder, wherever that is small.
     """
     total, nodes = 0.0, path.nodes
-    for i in range(int(path.end / path.step + 1.5)):
+    for i in range(nodes.shape[1]):
         x = nodes[0, i]
         y = nodes[1, i]
         square = x * x + y * y
@@ -496,7 +495,7 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
                 cut = 0.0
                 if edge < 3.0 * path.window:
                     cut = math.exp(-((edge / path.window) ** POWER))
-                    cut *= (1.0 + path.step / edge) / edge
+                    cut *= (1.0 + path.end / (path.nodes.shape[1] - 1) / edge) / edge
                 bound = 2.0 * math.exp(-2.0 * nu * sine * sine) / path.end + cut
                 bound += lobes(nu, eta, lowest, path.end, path.smoothing, 0.0, more, drift, quick)
                 first = min(first, bound)
@@ -566,16 +565,16 @@ def spread_part(n, path, row, other, mass, moved, low, high, top, enough):
         fall = max(min(fall, (total - root) * (total + root) - 1e-15), 0.0) if blunt > 0.0 else max(fall, 0.0)
         # Nodes and integral: the nodes of a shell are no more than the integral over it and one step.
         share = 1.0 / start - 1.0 / stop
-        share = 2.0 * share + path.step / (start * start)
+        share = 2.0 * share + path.end / (path.nodes.shape[1] - 1) / (start * start)
         bound += share * math.exp(-0.5 * n * fall - smooth)
         start = stop
 
 
 @unchecked
-def contour(n, place, row, period, heaviest, lobes_too, mass, moved):
+def contour(n, place, row, period, light, lobes_too, mass, moved):
     """The contour for the law in `row`, saddle point `place`.
 
-    heaviest : mass of a value of those who come. lobes_too : nodes go on through all return lobes that the smoothing
+    light : as in `Power`. lobes_too : nodes go on through all return lobes that the smoothing
     leaves, on the same contour.
 
     Any choice is valid; line = inf: none was found, no nodes. The numbers make the loss 1e-4 or less for a
@@ -597,7 +596,7 @@ def contour(n, place, row, period, heaviest, lobes_too, mass, moved):
     for j in range(mass.shape[1]):
         shown += mass[row, j] > 0.0
     smoothing = (BLUR_TWO if shown == 2 else BLUR_MORE) / period  # two values are a lattice, with lobes for ever
-    if heaviest < HEAVY:  # nothing but the smoothing ends the far part
+    if light:  # nothing but the smoothing ends the far part
         smoothing = max(smoothing, min(BLUR_LIGHT / math.sqrt(n), MOST_LIGHT))
     reach, window = REACH, max(1.5 * REACH, min(2.0 * REACH, (period - REACH) / 1.22))
     if lobes_too:
@@ -648,7 +647,7 @@ def contour(n, place, row, period, heaviest, lobes_too, mass, moved):
     points[3] = (far + strip) / sigma
     points[4] = (far + bend * bump - strip) / sigma
     points[5] = (far + bend * bump + strip) / sigma
-    return Contour(sigma, bend, width, step, end, window, smoothing, heaviest, line, nodes, points)
+    return Contour(sigma, bend, width, end, window, smoothing, line, nodes, points)
 
 
 @unchecked
@@ -692,7 +691,7 @@ def remainder(power, path, row, other, log_modulus_at_saddle, enough, laws):
     enough *= math.exp(min(-outer, 700.0))
     rest = fewest(power, row, low, high, laws)
     mass, moved = laws.mass, laws.moved
-    if path.heaviest < HEAVY:
+    if power.light:
         part = spread_part(rest, path, row, other, mass, moved, low, high, top, enough)
     else:
         part = far_part(rest, path, row, other, mass, moved, low, high, top, enough)
@@ -855,7 +854,7 @@ def extent(path):
 
 
 @unchecked
-def bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws):
+def bin_width(power, early, best, place, fine, path, log_modulus_at_saddle, laws):
     """Width of the first bins of u, times n, by the curvature of M in v and its growth."""
     bow = 1e-300
     square = (place * path.sigma) ** 2
@@ -867,12 +866,12 @@ def bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws):
             grown = laws.weight[k, j] * math.exp(max_u)
             pull += grown * laws.excess[k, j] * (max_u - 1.0)
             curve += grown * (laws.excess[k, j] * laws.value[k, j]) ** 2
-        curve *= (square + 1.0) / (8.0 * n * path.sigma**2)
-        weak = n * (log_modulus_at_saddle[k] - log_modulus_at_saddle[best])
+        curve *= (square + 1.0) / (8.0 * power.n * path.sigma**2)
+        weak = power.n * (log_modulus_at_saddle[k] - log_modulus_at_saddle[best])
         if pull > 0.0 or weak > -0.1:  # what falls with u and is below the best stays below
             curve += pull * pull / 12.0
         bow = max(bow, curve * math.exp(min(weak, 0.0)))
-    return min(max(math.sqrt(fine / bow), 0.2 if path.heaviest >= HEAVY else 2.0), 3.0)
+    return min(max(math.sqrt(fine / bow), 2.0 if power.light else 0.2), 3.0)
 
 
 @unchecked
@@ -1112,7 +1111,8 @@ def profile(
             heaviest = 0.0
             for j in range(atoms):
                 heaviest = max(heaviest, weight[best, j])
-            path = contour(n, place, best, period, heaviest, False, laws.mass, laws.moved)
+            light = heaviest < HEAVY
+            path = contour(n, place, best, period, light, False, laws.mass, laws.moved)
             known = path.line < math.inf
             first = path.nodes[0, 0] if known else place
             factor = weigh(path, place, g, uncovered_user, jump, jumps)
@@ -1123,7 +1123,7 @@ def profile(
             for k in range(types):
                 log_modulus_at_saddle[k] = math.log1p(rise(first, k, laws.mass, laws.moved))
             level = n * come * log_modulus_at_saddle[best] - pull * first
-            power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
+            power = Power(n, n % 2.0 == 1.0, coins, come, pull, level, light)
             log_scale = level + math.log(share / (math.pi * n))
             log_limit = math.log(trivial / factor) - log_scale if factor < math.inf else math.inf
             answer, left, reached, stuck = math.inf, 0.0, near, True
@@ -1134,7 +1134,8 @@ def profile(
                     square = (place * path.sigma) ** 2 if known else 1.0
                     horizon = log_limit + 0.5 * math.log(place * place * (square + 2.0))
                     horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
-                    wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
+                    if known:
+                        wide = bin_width(power, early, best, place, fine, path, log_modulus_at_saddle, laws)
                     bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
                 answer, left, reached, stuck = integral(
                     power, types, early, late, fine, edges[: bins + 1], limit, shift, at, known, log_modulus_at_saddle,
@@ -1143,7 +1144,7 @@ def profile(
             if known and left > NEGLIGIBLE and n * grown > FAR and (atoms <= MANY or max_u == 0.0) and not alone:
                 # Few users count: the same integral over the same contour, by nodes that go on through all lobes.
                 set_rows(early, v, sampled, coins, come, g, laws)
-                farther = contour(n, place, best, period, heaviest, True, laws.mass, laws.moved)
+                farther = contour(n, place, best, period, light, True, laws.mass, laws.moved)
                 set_rows(types, v, shift, coins, 1.0, g, laws)
                 if farther.line < math.inf:
                     if max_u > 0.0:
