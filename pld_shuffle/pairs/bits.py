@@ -443,12 +443,12 @@ class BitPair(UpperPair):
         return replace(self, rate=self.rate * cohort.rate)
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        if self.rate < 1.0 and not self._listed:
+        if self.rate < 1.0 and not self.listed:
             return [(self, count)]
         return in_blocks(self, count, BLOCK)
 
     @property
-    def _listed(self) -> bool:
+    def listed(self) -> bool:
         """Whether the types are datasets, or ranges of them. Else they are the ends of chords, which need noise."""
         noise = min(self.n * self.bits * first * second for first, second in self.shares.chances)
         return noise < LEAST_NOISE and (self.bits == 1 or self.rate == 1.0)
@@ -458,7 +458,7 @@ class BitPair(UpperPair):
         from . import bit_kernels
 
         shares = self._shares
-        if self._listed:
+        if self.listed:
             first, second = self._datasets(expm1_eps)
             if self.back is None and not shares.symmetric:
                 first, second = np.concatenate((first, second)), np.concatenate((second, first))

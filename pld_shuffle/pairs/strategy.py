@@ -35,6 +35,7 @@ part. So the upper end is that of twice as many rounds; from below both parts ar
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -52,6 +53,8 @@ from .profile import SAME, ProfilePair, ProfilePoints, WorstPair, profile_atoms
 
 #: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
 Types = tuple[Array, Array]
+#: Types of two independent outcomes, the second one's in the other order; if there are none, all pairs.
+Boxes = list[tuple[int, int]]
 #: What is chosen for a round: independent outcomes.
 Choice = tuple[OrderedPair, ...]
 
@@ -412,10 +415,27 @@ def _upper_laws(orders: Sequence[Any], step: float, reach: float) -> list[list[L
     # A little earlier than the lattice's points, because profiles fall.
     growth = np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss))
     ended = loss >= max(float(one.max_loss.upper) for one in orders) * (1.0 + 1e-12)
-    return [
-        [Laws(*lattice_laws(np.where(ended, 0.0, f), np.where(ended, 0.0, b), step)) for f, b in one.types(growth)]
-        for one in orders
-    ]
+    found = []
+    for one in orders:
+        families = [(np.where(ended, 0.0, ahead), np.where(ended, 0.0, behind)) for ahead, behind in one.types(growth)]
+        boxes = getattr(one, "boxes", None)
+        found.append(
+            [_boxed(*each, step, boxes) if boxes is not None else Laws(*lattice_laws(*each, step)) for each in families]
+        )
+    return found
+
+
+def _boxed(ahead: Array, behind: Array, step: float, boxes: Boxes) -> Laws:
+    """Products of two laws each; what lies beyond the lattice is infinite, or at its lower end."""
+    (first, lost), (second, gone) = (lattice_laws(*both, step) for both in ((ahead, behind), (behind, ahead)))
+    reach, rows, infinite = first.shape[1] // 2, [], []
+    for i, k in boxes or itertools.product(range(len(ahead)), repeat=2):
+        row = np.convolve(first[i], second[k]) * (1.0 + ROUNDOFF * (4.0 * reach + 8.0))
+        row[reach] += row[:reach].sum()
+        rows.append(row[reach:-reach])
+        infinite.append(row[-reach:].sum() + lost[i] * (second[k].sum() + gone[k]) + gone[k] * first[i].sum())
+    more = 1.0 + ROUNDOFF * (4.0 * reach + 8.0)
+    return Laws(np.array(rows) * more, np.array(infinite) * more)
 
 
 def hull(loss: Array, values: Array) -> Array:

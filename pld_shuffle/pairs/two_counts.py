@@ -14,21 +14,34 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
-from .bits import BitAttackPair, BitPair, BitShares, binomial_pmf, bit_profile, ones_law, rough_scale
+from .bits import (
+    LISTED,
+    BitAttackPair,
+    BitPair,
+    BitShares,
+    binomial_pmf,
+    bit_attack,
+    bit_profile,
+    dataset_profiles,
+    ones_law,
+    rough_scale,
+)
 from .discrete import EitherOrder, OrderedPair
 from .pair import ALL_USERS, Atoms, Attacks, Cohort, Pair
 from .profile import HiddenOrder, ProfilePair, UpperPair, points, profile_atoms
 from .shifted import losses, side_by_side, with_attack
 from .slots import SlotLaw
+from .strategy import FEW_ROUNDS, FINEST, POINTS, Boxes, Choice, Strategy, Types
 
 FEW, LEAST = 16, -650.0  # users of whom all datasets are asked: width against speed; logarithm of the smallest mass
 PIECES = 4  # of either half of the range of ones
+BOX = 0.2  # of the distance from equal others, that ranges of both counts may be wide: width against speed
 MOST_POINTS = 1_500  # at which the profile is asked for one law
 MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what windows may leave out
 
@@ -59,15 +72,59 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
     shares: BitShares
     third: bool = True
     even = True
+    finest, least, thinned = FINEST, POINTS, 1
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        """Over several rounds each count by itself, all its users chosen anew in every round."""
+        """Over several rounds both counts' users are chosen anew in every round; over many each count's by itself."""
         if count == 1:
             return [(self, 1)]
+        if count <= FEW_ROUNDS and (self.n <= LISTED or not BitPair(self.n, self.shares).listed):
+            return [(Strategy(self, count), 1)]
         if self.shares.symmetric:  # a bit that falls is one that rises, seen as zeros
             return BitPair(self.n, self.shares).repeated(2 * count)
         ways = (BitPair(self.n, self.shares, back=back) for back in (False, True))
         return [part for one in ways for part in one.repeated(count)]
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """All others hold the target's second value, or its first one, or a third."""
+        orders, held = (self.shares, self.shares.mirrored), [(False, False), (True, True), (False, True)]
+        kept = held[: 2 + self.third]
+        return tuple(tuple(bit_attack(self.n, *each) for each in zip(orders, ones, strict=True)) for ones in kept)
+
+    def types(self, expm1_eps: Array) -> list[Types]:
+        """Of one count, in the order in which the target holds 1 first: ranges of datasets, or the ends of a chord."""
+        if self.n > LISTED:
+            return BitPair(self.n, self.shares, back=False).types(expm1_eps)
+        rows = dataset_profiles(self.n, self.shares, expm1_eps)
+        parts = self._boxes[0]
+        ahead, behind = (np.array([np.max(one[low : high + 1], axis=0) for low, high in parts]) for one in rows)
+        return [(ahead, behind)]
+
+    @property
+    def boxes(self) -> Boxes:
+        return self._boxes[1]
+
+    @cached_property
+    def _boxes(self) -> tuple[list[tuple[int, int]], Boxes]:
+        """Ranges of the others who hold the old value, or the new one, and pairs of them that cover all datasets.
+
+        They are small next to datasets whose others all hold one value.
+        """
+        if self.n > LISTED:
+            return [], []  # all pairs
+        found, todo, most = [], [(0, self.n - 1, 0, self.n - 1)], self.n - 1
+        while todo:
+            a, b, c, d = todo.pop()
+            if a + c > most or (b + d < most and not self.third):
+                continue
+            if max(b - a, d - c) <= BOX * min(a + most - d, most - b + c, a + c if self.third else most):
+                found.append(((a, b), (c, d)))
+            else:
+                halves = [{(i, (i + k) // 2), (min((i + k) // 2 + 1, k), k)} for i, k in ((a, b), (c, d))]
+                todo += [(*one, *other) for one, other in itertools.product(*halves)]
+        parts = sorted({part for both in found for part in both})
+        return parts, [(parts.index(one), parts.index(other)) for one, other in found]
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         """The largest H_s, for every dataset and in either order. O(PIECES) laws of some hundred points each."""
@@ -78,6 +135,14 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
                 old, new = law(part, Side.UPPER, less, False), law(other, Side.UPPER, less, True)
                 found = np.maximum(found, _product(old, new, eps, 1.0))
         return np.asarray(np.minimum(found, 1.0))
+
+
+@dataclass(frozen=True)
+class EqualOthers(TwoCountPair):
+    """An attack over few rounds: which value all others hold is chosen in each. Over one, or many, there is none."""
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        return [part for part in TwoCountPair(self.n, self.shares, self.third).repeated(count) if part[0].encloses]
 
 
 @dataclass(frozen=True)
@@ -120,7 +185,9 @@ class TwoCountAttack(_OfTwoCounts):
 def two_counts(n: int, shares: BitShares, k: int) -> tuple[Pair, Pair]:
     """The pair of the sums, and attacks: of few users all datasets, exactly, also as they are chosen over rounds."""
     if not _few(n, shares):
-        return TwoCountPair(n, shares, k > 2), two_count_attacks(n, shares, k)
+        attacks = two_count_attacks(n, shares, k)
+        every = attacks.pairs if isinstance(attacks, Attacks) else (attacks,)
+        return TwoCountPair(n, shares, k > 2), Attacks(every, EqualOthers(n, shares, k > 2))
     counts = []
     for held in range(n):
         one, zero, error = _one_count(n, shares, held)
