@@ -408,7 +408,7 @@ class BitPair(UpperPair):
     back: bool | None = None
     even = True
     choices = ()  # an attack is the lower end
-    finest, least, thinned = 68.0, POINTS, 1
+    finest, least, thinned, boxes = 68.0, POINTS, 1, None
 
     @property
     def reverse(self) -> BitPair | None:  # type: ignore[override]

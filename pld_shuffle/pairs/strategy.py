@@ -39,7 +39,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +90,18 @@ class Laws(NamedTuple):
     def reach(self) -> int:
         return int(self.masses.shape[1] // 2)
 
+    def times(self, other: Laws, boxes: Boxes) -> Laws:
+        """Products with independent laws; what lies beyond the lattice is infinite, or at its lower end."""
+        reach, rows, infinite = self.reach, [], []
+        more = 1.0 + ROUNDOFF * (8.0 * reach + 16.0)
+        for i, k in boxes or itertools.product(range(len(self.masses)), repeat=2):
+            row, (lost, gone) = np.convolve(self.masses[i], other.masses[k]), (self.infinite[i], other.infinite[k])
+            row[reach] += row[:reach].sum()
+            rows.append(more * row[reach:-reach])
+            beyond = row[-reach:].sum() + lost * (other.masses[k].sum() + gone) + gone * self.masses[i].sum()
+            infinite.append(more * beyond)
+        return Laws(np.array(rows), np.array(infinite))
+
 
 @dataclass(frozen=True)
 class Strategy(AddedUp):
@@ -104,6 +116,7 @@ class Strategy(AddedUp):
       the truth is below.
     * `finest`: points of the lattice in a scale, at most; `least`: for up to `FEW_ROUNDS` rounds at least.
     * `thinned`: of as many choices one is kept over more rounds.
+    * `boxes`: None, or which products of two types, the second one reversed, the types of a round of two outcomes are.
 
     If its order is the same in all rounds it says whether it is `back`, the other order, which is its `reverse`, and
     nothing has to be closed under exchange. If a round has two parts, `parts` are these, and they have the types.
@@ -173,7 +186,7 @@ class AnyOf(WorstPair):
 
     pairs: tuple[EitherOrder, ...]
     pointwise = True
-    finest, least, thinned = FINEST, POINTS, 1
+    finest, least, thinned, boxes = FINEST, POINTS, 1, None
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -204,7 +217,8 @@ class InOrder(ProfilePair):
     datasets: Any
     back: bool = False
     pointwise = False
-    finest, least, thinned = POINTS, 68.0, 4  # there are many types; of several lattices the last one tells most
+    # There are many types; of several lattices the last one tells most.
+    finest, least, thinned, boxes = POINTS, 68.0, 4, None
 
     @property
     def reverse(self) -> InOrder:  # type: ignore[override]
@@ -254,7 +268,7 @@ class BothWays(AddedUp):
     datasets: Any
     attacked: bool = False
     reverse = None
-    finest, least, thinned = POINTS, 68.0, 1
+    finest, least, thinned, boxes = POINTS, 68.0, 1, None
 
     @cached_property
     def parts(self) -> tuple[tuple[Pair, int], ...]:  # type: ignore[override]
@@ -417,25 +431,14 @@ def _upper_laws(orders: Sequence[Any], step: float, reach: float) -> list[list[L
     ended = loss >= max(float(one.max_loss.upper) for one in orders) * (1.0 + 1e-12)
     found = []
     for one in orders:
-        families = [(np.where(ended, 0.0, ahead), np.where(ended, 0.0, behind)) for ahead, behind in one.types(growth)]
-        boxes = getattr(one, "boxes", None)
-        found.append(
-            [_boxed(*each, step, boxes) if boxes is not None else Laws(*lattice_laws(*each, step)) for each in families]
-        )
+        laws = []
+        for both in one.types(growth):
+            ahead, behind = (np.where(ended, 0.0, values) for values in both)
+            first = Laws(*lattice_laws(ahead, behind, step))
+            boxes, second = one.boxes, partial(lattice_laws, behind, ahead, step)
+            laws.append(first if boxes is None else first.times(Laws(*second()), boxes))
+        found.append(laws)
     return found
-
-
-def _boxed(ahead: Array, behind: Array, step: float, boxes: Boxes) -> Laws:
-    """Products of two laws each; what lies beyond the lattice is infinite, or at its lower end."""
-    (first, lost), (second, gone) = (lattice_laws(*both, step) for both in ((ahead, behind), (behind, ahead)))
-    reach, rows, infinite = first.shape[1] // 2, [], []
-    for i, k in boxes or itertools.product(range(len(ahead)), repeat=2):
-        row = np.convolve(first[i], second[k]) * (1.0 + ROUNDOFF * (4.0 * reach + 8.0))
-        row[reach] += row[:reach].sum()
-        rows.append(row[reach:-reach])
-        infinite.append(row[-reach:].sum() + lost[i] * (second[k].sum() + gone[k]) + gone[k] * first[i].sum())
-    more = 1.0 + ROUNDOFF * (4.0 * reach + 8.0)
-    return Laws(np.array(rows) * more, np.array(infinite) * more)
 
 
 def hull(loss: Array, values: Array) -> Array:
