@@ -121,7 +121,7 @@ class Accountant(Ledger):
 
     rtol : wanted relative width of every bracket on delta, ``upper <= (1 + rtol) * lower``, wherever
         upper >= 1e-100; in (1e-9, 1]. Lattice, windows and tilt follow from it. An attack that lies far below the
-        analyses may be known to a hundredth only.
+        analyses may be known to five times that.
 
     Adaptive means: a round may depend on earlier outputs, while the *parameters* of every round are fixed independently
     of the data. Rounds of the list may be skipped, reordered or stopped early because of what was seen, if the *whole*
@@ -193,7 +193,7 @@ class Accountant(Ledger):
     def gap_bounds(self, delta: Any) -> Gap:
         """The two parts of the bracket of `epsilon_bounds` at `delta`: what is missing, and what is numerical.
 
-        From `attack` to `analysis` is what a better analysis could still gain, to a hundredth of delta; from there to
+        From `attack` to `analysis` is what a better analysis could still gain, to some times rtol; from there to
         `proved` is numerical, and rtol governs it. Where the attacks are the pairs themselves there is no gap.
 
         >>> from pld_shuffle import ShuffledLDP

@@ -28,7 +28,8 @@ Ledger = Sequence[tuple[Pair, int]]
 Evaluator = type[Contour] | type[LatticeReading] | type[DirectReading]
 
 PATIENCE = 64.0  # times as much work of a contour, where a lattice has no answer
-PART_OF_GAP, MOST_WIDTH = 0.02, 0.01  # of what is between analyses and the attack, and of delta: the attack's bracket
+# What an attack's bracket may be: of what is between analyses and the attack, of rtol, and of delta.
+PART_OF_GAP, TIMES, MOST_WIDTH = 0.02, 5.0, 0.01
 WIDEST = 1e6  # share of rtol that is spent at most, where everything else is too expensive
 
 
@@ -46,11 +47,11 @@ class Task:
     above: float = -math.inf
 
     def wanted(self, bounds: Bounds, width: float, rtol: float) -> float:
-        """What width of delta will do: rtol, or up to MOST_WIDTH where far more is between analyses and attack."""
+        """What width of delta will do: rtol, or up to TIMES rtol where far more is between analyses and attack."""
         own = bounds.upper - bounds.lower
         gap = self.above - bounds.upper
         part = PART_OF_GAP * gap / own * width if 0.0 < own < gap < math.inf > width else 0.0
-        return max(rtol, min(part, MOST_WIDTH))
+        return max(rtol, min(part, TIMES * rtol, MOST_WIDTH))
 
 
 @dataclass(frozen=True)

@@ -378,6 +378,7 @@ class _Yardstick:
     """
 
     def __init__(self, both: list[Array], n: int, allowance: float, costs: _Costs) -> None:
+        self._least = min(0.03, 0.1 / n**0.25)  # what a cell raises the mean by is a part of the sum's deviation then
         self._limits = [
             (cost, (1.0 + allowance) * max(map(cost, both)))
             for cost in costs(n, math.sqrt(max(map(_variance, both)) / n))
@@ -391,7 +392,7 @@ class _Yardstick:
         cuts = [0.0]
         while cuts[-1] < end:
             low, high = cuts[-1], end
-            while high - low > 0.03 and not all(self.admits(make(x, [(low, high)])) for x in (low, high)):
+            while high - low > self._least and not all(self.admits(make(x, [(low, high)])) for x in (low, high)):
                 high = low + 0.75 * (high - low)
             cuts.append(high)
         return cuts
