@@ -31,6 +31,7 @@ LATER, CLOSE = 3.0, 0.7  # u, times n, from which on another contour is tried, a
 NEGLIGIBLE = 1e-2  # of a sum, what its nodes may leave out before they go on through all lobes
 PASSED = 0.02  # the weight, in such a sum, of what smaller u have added
 NEAR, FAR = -2.0, -30.0  # logs of the sum's moment: it may be the better bound itself; lobes are not worth their time
+PUSH, PUSHES = 1.04, 10  # ratio of places to the right of a saddle point that are looked at, and how many: width
 SHELL, SHIFT = 1.25, 0.6  # of t, for laws without a heavy value: their ratio, and length in deviations, at most
 POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
 TURN = 10.21  # 1/sin(pi/32), rounded up
@@ -788,6 +789,26 @@ def worst_saddle(n, types, best, place, mass, moved):
 
 
 @unchecked
+def balanced(n, types, place, crossing, mass, moved):
+    """The place, `place` or right of it, from which on the largest integral of all types is about the least.
+
+    crossing : where the contour crosses the real line, over the place. Each type is taken for normal: M(x)^n e^(y^2)
+    erfc(y)/(2x), y^2 = n x^2 variance/2. So a type with far less variance has nearly M(x)^n/(2x), much at small x.
+    """
+    least = math.inf
+    for _ in range(PUSHES):
+        x, largest = crossing * place, -math.inf
+        for k in range(types):
+            y = x * math.sqrt(0.5 * n * cumulants(x, k, mass, moved)[1])
+            width = math.exp(y * y) * math.erfc(y) if y < 5.0 else 0.56 / y
+            largest = max(largest, n * math.log1p(rise(x, k, mass, moved)) + math.log(width / x))
+        if largest >= least:
+            return place / PUSH
+        place, least = place * PUSH, largest
+    return place / PUSH
+
+
+@unchecked
 def shortest_period(types, weight, value):
     """The shortest period of |M| that matters: over the largest distance from a type's heaviest value."""
     widest = 0.0
@@ -1113,6 +1134,9 @@ def profile(
                 heaviest = max(heaviest, weight[best, j])
             light = heaviest < HEAVY
             path = contour(n, place, best, period, light, False, laws.mass, laws.moved)
+            if alone and path.line < math.inf:
+                place = balanced(n, early, place, path.nodes[0, 0] / place, laws.mass, laws.moved)
+                path = contour(n, place, best, period, light, False, laws.mass, laws.moved)
             known = path.line < math.inf
             first = path.nodes[0, 0] if known else place
             factor = weigh(path, place, g, uncovered_user, jump, jumps)
