@@ -268,7 +268,7 @@ class BothWays(AddedUp):
     datasets: Any
     attacked: bool = False
     reverse = None
-    finest, least, thinned, boxes = POINTS, 68.0, 1, None
+    finest, least, thinned, boxes = POINTS, POINTS, 1, None
 
     @cached_property
     def parts(self) -> tuple[tuple[Pair, int], ...]:  # type: ignore[override]
