@@ -48,9 +48,8 @@ def profile(
     """Upper bounds as those of `swap_kernels.profile` for n users of these types and a guest.
 
     coins : each of n/share users comes with probability `share`, types have no excess, and the case that all come is
-    the caller's. plain : the
-    target's own divergence. known : bounds; what is hardly below them is not looked for. contour : types, a guest,
-    (masses, totals) of jumps, and the growth -> their mean of F.
+    the caller's. plain : the target's own divergence. known : bounds; what is hardly below them is not looked for.
+    contour : types, a guest, (masses, totals) of jumps, and the growth -> their mean of F.
     """
     found = plain.copy()
     for i, g in enumerate(expm1_eps.tolist()):

@@ -39,7 +39,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -435,8 +435,9 @@ def _upper_laws(orders: Sequence[Any], step: float, reach: float) -> list[list[L
         for both in one.types(growth):
             ahead, behind = (np.where(ended, 0.0, values) for values in both)
             first = Laws(*lattice_laws(ahead, behind, step))
-            boxes, second = one.boxes, partial(lattice_laws, behind, ahead, step)
-            laws.append(first if boxes is None else first.times(Laws(*second()), boxes))
+            if one.boxes is not None:
+                first = first.times(Laws(*lattice_laws(behind, ahead, step)), one.boxes)
+            laws.append(first)
         found.append(laws)
     return found
 
