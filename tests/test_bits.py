@@ -270,3 +270,16 @@ def test_every_mechanism_tells_what_its_attack_spends():
         assert ("no analysis can go below" in text) == apart
     by_delta = CountedBits(1000, eps0=1.0).attack_bounds(epsilon=0.12661)
     assert by_delta.lower == pytest.approx(1e-6, rel=1e-2)
+
+
+@pytest.mark.parametrize("boxes", [[(0, 1), (1, 0)], []])
+def test_products_of_laws_lose_nothing(boxes) -> None:
+    """Below the lattice to its lower end, beyond it to infinity; all mass is there, and the profile that of the sum."""
+    rng = np.random.default_rng(3)
+    one, other = (strategy.Laws(rows[:, :-1], rows[:, -1]) for rows in rng.dirichlet(np.ones(6), (2, 2)))
+    found = one.times(other, boxes)
+    for k, (i, j) in enumerate(boxes or [(0, 0), (0, 1), (1, 0), (1, 1)]):
+        every = np.convolve(one.masses[i], other.masses[j])
+        kept = np.concatenate(([every[:3].sum()], every[3:-2], [1.0 - every[:-2].sum()]))
+        np.testing.assert_allclose([*found.masses[k], found.infinite[k]], kept, rtol=1e-13)
+        assert np.all([*found.masses[k], found.infinite[k]] >= kept)
