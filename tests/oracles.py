@@ -187,19 +187,8 @@ def binomial(trials: int, successes: int, chance: Number) -> Number:
 def clone_pair(n: int, e0: Number, chance: Number) -> Atoms:
     """(A + D, C - A + 1 - D) against (A + 1 - D, C - A + D): C ~ Bin(n-1, chance),
     A ~ Bin(C, 1/2), D ~ Bernoulli(e0/(e0+1)). Feldman-McMillan-Talwar 2021, Theorem 3.2."""
-    truthful = e0 / (e0 + 1)
-    law_p: dict[tuple[int, int], Number] = {}
-    law_q: dict[tuple[int, int], Number] = {}
-    for clones in range(n):
-        weight = binomial(n - 1, clones, chance) / 2**clones
-        for heads in range(clones + 1):
-            mass = weight * math.comb(clones, heads)
-            for coin, part in ((1, truthful), (0, 1 - truthful)):
-                seen_p = (heads + coin, clones - heads + 1 - coin)
-                seen_q = (heads + 1 - coin, clones - heads + coin)
-                law_p[seen_p] = law_p.get(seen_p, 0) + mass * part
-                law_q[seen_q] = law_q.get(seen_q, 0) + mass * part
-    return pair_of_views(law_p, law_q)
+    low, half = 1 / (e0 + 1), chance / 2
+    return shuffled_pair([1 - low, low, 0], [low, 1 - low, 0], [[half, half, 1 - chance]] * (n - 1))
 
 
 def clones(n: int, e0: Number) -> Atoms:
@@ -378,27 +367,18 @@ class Composition:
     def __init__(self, rounds: Iterable[tuple[Atoms, int]]) -> None:
         left: Atoms = [(1, 1)]
         right: Atoms = [(1, 1)]
-        spare = 0
         for atoms, count in rounds:
             half = power(atoms, count // 2)
             other = product(half, canonical(atoms)) if count % 2 else half
-            if spare:
-                left, right = product(left, other), product(right, half)
-            else:
-                left, right = product(left, half), product(right, other)
-            spare ^= count % 2
+            left, right = product(right, half), product(left, other)  # the odd round where there are fewer
         self._left = [(mass_p, mass_q) for mass_p, mass_q in left if mass_p != 0]
         right = [(mass_p, mass_q) for mass_p, mass_q in right if mass_p != 0]
         self._never = sum((mass_p for mass_p, mass_q in right if mass_q == 0), start=0)
         finite = [(mass_p, mass_q) for mass_p, mass_q in right if mass_q != 0]
         self._ratios = [mass_p / mass_q for mass_p, mass_q in finite]
-        self._tail_p: list[Number] = [0]
-        self._tail_q: list[Number] = [0]
-        for mass_p, mass_q in reversed(finite):
-            self._tail_p.append(self._tail_p[-1] + mass_p)
-            self._tail_q.append(self._tail_q[-1] + mass_q)
-        self._tail_p.reverse()
-        self._tail_q.reverse()
+        self._tail_p, self._tail_q = (
+            [*itertools.accumulate((atom[i] for atom in reversed(finite)), initial=0)][::-1] for i in (0, 1)
+        )
         self._all = self._tail_p[0] + self._never
 
     def hockey_stick(self, alpha: Number) -> Number:

@@ -27,10 +27,6 @@ from pld_shuffle import (
 )
 from pld_shuffle.composition.pld import EXCESS
 
-NAN = float("nan")
-INF = float("inf")
-
-
 ldp = partial(ShuffledLDP, analysis="stronger-clones")
 
 
@@ -71,9 +67,9 @@ def test_pure_dp_is_exact() -> None:
     below = acc.delta_bounds(51.9)
     assert 0.0 < below.lower <= below.upper <= below.lower * 1.001
     strong = Accountant().compose(ShuffledRR(3, 20, gamma=0.5))
-    assert strong.get_epsilon(0.0) == INF
+    assert strong.get_epsilon(0.0) == math.inf
     never = (1 - 0.5 / 3) ** 19 * 0.5  # the target tells the truth and nobody shows the other value
-    least = strong.delta_bounds(INF)
+    least = strong.delta_bounds(math.inf)
     assert least.lower <= never <= least.upper <= least.lower * 1.001
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,50 +78,44 @@ def test_chance_rejects_no_more_often_than_stated() -> None:
 # --- what is found ---------------------------------------------------------------------------
 
 
-def bit_vectors(x: int, f: float, runs: int, rng: np.random.Generator, *, last: bool) -> np.ndarray:
-    """Bit x of eight is 1; every bit is flipped with probability f/2, the last one only if `last`."""
-    bits = np.zeros((runs, 8), np.int64)
+def bit_vectors(x: int, right: bool, rng: np.random.Generator) -> np.ndarray:
+    """Bit x of eight is 1; every bit is flipped with probability 1/4, the last one only if `right`."""
+    bits = np.zeros((100_000, 8), np.int64)
     bits[:, x] = 1
-    flipped = rng.random(bits.shape) < 0.5 * f
-    flipped[:, 7] &= last
+    flipped = rng.random(bits.shape) < 0.25
+    flipped[:, 7] &= right
     return bits ^ flipped
 
 
-def test_the_last_bit_that_nobody_randomised() -> None:
-    """opendp#2707, #2708: noise for n - 1 of n bits, zero-extended. Claimed: 2 log((2 - f)/f) at weight 1."""
-    rng, f = np.random.default_rng(1), 0.5
-    claimed = 2.0 * math.log((2.0 - f) / f)
-    for last in (True, False):
-        rows = {x: bit_vectors(x, f, 100_000, rng, last=last) for x in (0, 3, 7)}
-        found = audit_randomizer(rows, claimed, confidence=SURE)
-        assert found.violated == (not last)
-        assert found.epsilon > (0.9 * claimed if last else 3.0 * claimed)
-    with pytest.raises(AuditError, match="measured epsilon is at least"):
-        found.require()
+def unary(x: int, right: bool, rng: np.random.Generator, eps: float) -> np.ndarray:
+    """Four bits as in pure-LDP: all are 1 with probability q, then the true one is set with probability p.
 
-
-def unary(x: int, k: int, eps: float, runs: int, rng: np.random.Generator, *, cleared: bool) -> np.ndarray:
-    """Unary encoding as in pure-LDP: all bits 1 with probability q, then the true one set with probability p.
-
-    cleared : whether it was set to 0 before.
+    right : whether it was set to 0 before.
     """
     p = 1.0 / (1.0 + math.exp(-0.5 * eps))
-    bits = (rng.random((runs, k)) < 1.0 - p).astype(np.int64)
-    if cleared:
+    bits = (rng.random((100_000, 4)) < 1.0 - p).astype(np.int64)
+    if right:
         bits[:, x] = 0
-    bits[rng.random(runs) < p, x] = 1
+    bits[rng.random(len(bits)) < p, x] = 1
     return bits
 
 
-@pytest.mark.parametrize("eps", [0.5, 1.0, 2.0])
-def test_the_true_bit_that_had_two_chances(eps: float) -> None:
-    """pure-LDP#11: the true bit is 1 with probability p + (1 - p) q, not p. Found by Arcolezi and Gambs 2023."""
-    rng = np.random.default_rng(2)
-    for cleared in (True, False):
-        rows = {x: unary(x, 4, eps, 100_000, rng, cleared=cleared) for x in (0, 1)}
-        found = audit_randomizer(rows, eps, confidence=SURE)
-        assert found.violated == (not cleared)
-        assert found.epsilon > 0.8 * eps
+@pytest.mark.parametrize(("claimed", "send", "inputs", "shares"), [
+    (2.0 * math.log(3.0), bit_vectors, (0, 3, 7), (0.9, 3.0)),
+    *((eps, partial(unary, eps=eps), (0, 1), (0.8, 0.8)) for eps in (0.5, 1.0, 2.0)),
+])  # fmt: skip
+def test_bugs_that_people_had(claimed: float, send: Any, inputs: tuple[int, ...], shares: tuple[float, ...]) -> None:
+    """opendp#2707, #2708: noise for n - 1 of n bits, zero-extended. Claimed: 2 log((2 - f)/f) at weight 1, f = 1/2.
+
+    pure-LDP#11: the true bit is 1 with probability p + (1 - p) q, not p. Found by Arcolezi and Gambs 2023.
+    """
+    rng = np.random.default_rng(1)
+    for right, share in zip((True, False), shares, strict=True):
+        found = audit_randomizer({x: send(x, right, rng) for x in inputs}, claimed, confidence=SURE)
+        assert found.violated == (not right)
+        assert found.epsilon > share * claimed
+    with pytest.raises(AuditError, match="measured epsilon is at least"):
+        found.require()
 
 
 @pytest.mark.parametrize(("right", "weak", "share"), [

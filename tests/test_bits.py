@@ -129,12 +129,6 @@ def test_extremes():
 
 # --- Counted bits: the mechanism and its accountant against enumeration in rationals, and telemetry's num ---
 
-ONE, ZERO = Fraction(3, 4), Fraction(1, 8)
-
-
-def bits(n, **more):
-    return CountedBits(n, one_if_one=float(ONE), one_if_zero=float(ZERO), **more)
-
 
 @pytest.mark.parametrize("n, bits, one, zero", [(40, 1, 0.75, 0.25), (17, 3, 0.75, 0.125), (200, 1, 0.984375, 2.0**-8)])
 @pytest.mark.parametrize("listed", [1024, 8, 16])

@@ -23,26 +23,19 @@ from pld_shuffle.numerics import integer_laws
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import profile
 from pld_shuffle.pairs.coins import CoinMixture
-from pld_shuffle.pairs.pair import Resolution
 
 CHECKS: list[Callable[[], None]] = [
     *(
         partial(honesty.test_bounds_contain_the_truth, name)
-        for name in (
-            "ldp n=1",
-            "ldp n=1, 10 rounds",
-            "reduction n=3, 4 rounds",
-            "clones n=5, 8 rounds",
-            "ldp n=20",
-            "reduction n=12",
-        )
+        for name in ("ldp n=1", "ldp n=1, 10 rounds", "reduction n=3, 4 rounds", "clones n=5, 8 rounds", "ldp n=20",
+                     "reduction n=12")
     ),
     partial(coins.test_buckets_keep_their_side, "hidden", 0.1, 1e-4),
     partial(contracts.test_the_largest_loss_is_the_end, "hidden coins"),
     partial(contracts.test_sides_are_ordered_convex_falling_and_normalised, "any randomizer"),
     partial(contracts.test_a_profile_is_enclosed_by_atoms, "any randomizer"),
     *(partial(contracts.test_all_evaluators_meet, name, 12) for name in ("either order", "one order")),
-]
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -58,72 +51,25 @@ def _afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         cached.cache_clear()
 
 
-Patch = Callable[[pytest.MonkeyPatch], None]
-UNTOUCHED = {
-    "place": pld.place,
-    "components": CoinMixture.components,
-    "bucketed": CoinMixture._bucketed,
-    "window": integer_laws.chernoff_window,
-    "kinks": profile._kinks,
-    "joined": profile._joined,
-}
+def around(owner: Any, name: str, change: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """A function of the library, which `change` is given first, with what it was called with."""
+    real = getattr(owner, name)
+    return lambda patch: patch.setattr(owner, name, lambda *given, **named: change(real, *given, **named))
 
 
-def other(side: Side) -> Side:
-    return Side.LOWER if side is Side.UPPER else Side.UPPER
+def components(change: Callable[[Any, bool], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Components of coins, changed; whether they are those of the upper side."""
+    return around(CoinMixture, "components", lambda real, pair, side, how: change(real(pair, side, how), up(side)))
 
 
-def placing(side: Side, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
-    """`place` with other arguments on one side."""
-
-    def place(mass: Any, cell: Any, offset: Any, **given: Any) -> Any:
-        if given["side"] is side:
-            given = change(given)
-        return UNTOUCHED["place"](mass, cell, offset, **given)
-
-    return lambda patch: patch.setattr(pld, "place", place)
-
-
-def losing(side: Side, share: float) -> Patch:
-    """Masses on a side moved by a share of themselves."""
-
-    def place(mass: Any, cell: Any, offset: Any, **given: Any) -> Any:
-        factor = 1.0 + share if given["side"] is side else 1.0
-        return UNTOUCHED["place"](mass * factor, cell, offset, **given)
-
-    return lambda patch: patch.setattr(pld, "place", place)
-
-
-def parts(change: Callable[[Any, Side], Any], *, flip: bool = False) -> Patch:
-    """Components of coins, changed; or those of the other side."""
-
-    def components(self: CoinMixture, side: Side, resolution: Resolution) -> Any:
-        asked = other(side) if flip else side
-        return change(UNTOUCHED["components"](self, asked, resolution), side)
-
-    return lambda patch: patch.setattr(CoinMixture, "components", components)
-
-
-def lighter(part: Any, side: Side) -> Any:
-    return replace(part, weight=part.weight * (1.0 - 1e-3 if side is Side.UPPER else 1.0 + 1e-3))
-
-
-def nothing_truncated(part: Any, side: Side) -> Any:
-    return replace(part, truncated_mass=0.0)
-
-
-def half_bias(part: Any, side: Side) -> Any:
-    return replace(part, bias=0.5 * part.bias, gap=1.0 - 0.5 * part.bias)
-
-
-def narrow_window(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(integer_laws, "chernoff_window", lambda n, p, missed: UNTOUCHED["window"](n, p, math.sqrt(missed)))
-
-
-def halved(name: str) -> Patch:
+def halved(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     """A property of coins, halved."""
     getter = getattr(CoinMixture, name).fget
     return lambda patch: patch.setattr(CoinMixture, name, property(lambda self: 0.5 * getter(self)))
+
+
+def up(side: Side) -> bool:
+    return side is Side.UPPER
 
 
 def half_the_largest_loss(patch: pytest.MonkeyPatch) -> None:
@@ -131,62 +77,50 @@ def half_the_largest_loss(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CoinMixture, "max_loss", property(lambda self: Bounds(*(0.5 * end for end in largest(self)))))
 
 
-def mean_for_upper(patch: pytest.MonkeyPatch) -> None:
-    """The mean bias of a bucket where the two extremes are due."""
-
-    def bucketed(self: CoinMixture, *given: Any) -> Any:
-        return UNTOUCHED["bucketed"](self, *given[:-1], False)
-
-    patch.setattr(CoinMixture, "_bucketed", bucketed)
+def kinks(factor: float) -> Callable[[pytest.MonkeyPatch], None]:
+    return around(profile, "_kinks", lambda real, *given: (real(*given)[0], factor * real(*given)[1]))
 
 
-def kinks(factor: float) -> Patch:
-    def changed(expm1_eps: Any, value: Any, upper: bool) -> Any:
-        where, mass = UNTOUCHED["kinks"](expm1_eps, value, upper)
-        return where, mass * factor
-
-    return lambda patch: patch.setattr(profile, "_kinks", changed)
-
-
-def lower_vertices(patch: pytest.MonkeyPatch) -> None:
-    """Upper polygons a thousandth too low."""
-
-    def joined(right: Any, left: Any, upper: bool) -> Any:
-        share = 1.0 - 1e-3 if upper else 1.0
-        return UNTOUCHED["joined"](*((at, value * share) for at, value in (right, left)), upper)
-
-    patch.setattr(profile, "_joined", joined)
-
-
-def lower_losses(patch: pytest.MonkeyPatch) -> None:
-    """Atoms of the upper side a thousandth of a cell too low."""
-
-    def place(mass: Any, cell: Any, offset: Any, **given: Any) -> Any:
-        share = 1.0 - 1e-3 if given["side"] is Side.UPPER else 1.0
-        return UNTOUCHED["place"](mass, cell, offset * share, **given)
-
-    patch.setattr(pld, "place", place)
-
-
-MUTANTS: dict[str, Patch] = {
-    "upper placed as lower": placing(Side.UPPER, lambda given: given | {"side": Side.LOWER}),
-    "lower placed as upper": placing(Side.LOWER, lambda given: given | {"side": Side.UPPER}),
-    "upper losses a thousandth of a cell lower": lower_losses,
-    "a thousandth of the upper mass dropped": losing(Side.UPPER, -1e-3),
-    "a thousandth of lower mass too much": losing(Side.LOWER, 1e-3),
-    "weights of coins lighter": parts(lighter),
-    "sides of coins flipped": parts(lambda part, side: part, flip=True),
-    "nothing missed": parts(nothing_truncated),
-    "half the bias": parts(half_bias),
-    "window of half the exponent": narrow_window,
+UPPER = {"side": Side.UPPER}
+MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "upper placed as lower": around(pld, "place", lambda real, *law, **more: real(*law, **more | {"side": Side.LOWER})),
+    "lower placed as upper": around(pld, "place", lambda real, *law, **more: real(*law, **more | UPPER)),
+    "upper losses a thousandth of a cell lower": around(
+        pld, "place", lambda real, mass, cell, offset, side, **more:
+        real(mass, cell, offset * (1.0 - 1e-3 * up(side)), side=side, **more),
+    ),
+    "a thousandth of the upper mass dropped": around(
+        pld, "place", lambda real, mass, *law, side, **more:
+        real(mass * (1.0 - 1e-3 * up(side)), *law, side=side, **more),
+    ),
+    "a thousandth of lower mass too much": around(
+        pld, "place", lambda real, mass, *law, side, **more:
+        real(mass * (1.0 + 1e-3 * (not up(side))), *law, side=side, **more),
+    ),
+    "weights of coins lighter": components(
+        lambda part, upper: replace(part, weight=part.weight * (1.0 - 1e-3 if upper else 1.0 + 1e-3))
+    ),
+    "sides of coins flipped": around(
+        CoinMixture, "components", lambda real, pair, side, how: real(pair, Side.LOWER if up(side) else Side.UPPER, how)
+    ),
+    "nothing missed": components(lambda part, upper: replace(part, truncated_mass=0.0)),
+    "half the bias": components(lambda part, upper: replace(part, bias=0.5 * part.bias, gap=1.0 - 0.5 * part.bias)),
+    "window of half the exponent": around(
+        integer_laws, "chernoff_window", lambda real, n, p, missed: real(n, p, math.sqrt(missed))
+    ),
     "half the weight of absence": halved("absent"),
     "half the weight of neutral labels": halved("kappa"),
     "half the largest loss": half_the_largest_loss,
-    "the mean bias on the upper side": mean_for_upper,
+    "the mean bias on the upper side, where the two extremes are due": around(
+        CoinMixture, "_bucketed", lambda real, *given: real(*given[:-1], False)
+    ),
     "half of every kink": kinks(0.5),
     "twice every kink": kinks(2.0),
-    "vertices a thousandth lower": lower_vertices,
-}
+    "vertices of upper polygons a thousandth lower": around(
+        profile, "_joined", lambda real, right, left, upper:
+        real(*((at, value * (1.0 - 1e-3 * upper)) for at, value in (right, left)), upper),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")

@@ -236,17 +236,15 @@ def test_border_and_shuffling(protocol, values):
     mixed = protocol.shuffle(messages, rng)
     one, two = protocol.analyze(messages), protocol.analyze(mixed)
     np.testing.assert_array_equal(one, two)
-    for wrong in (values[:-1], [values]):
-        with pytest.raises(ValueError, match="values must have shape"):
-            protocol.randomize(wrong, rng)
-    with pytest.raises(ValueError, match="messages must"):
-        protocol.analyze(messages[:-1])
-    with pytest.raises(ValueError, match="messages must"):
-        protocol.analyze(np.asarray(messages) + 7)
-    with pytest.raises(TypeError, match="rng"):
-        protocol.randomize(values, 3)
-    with pytest.raises(TypeError, match="rng"):
-        protocol.shuffle(messages, None)
+    for error, words, call, *given in (
+        (ValueError, "values must have shape", protocol.randomize, values[:-1], rng),
+        (ValueError, "values must have shape", protocol.randomize, [values], rng),
+        (ValueError, "messages must", protocol.analyze, messages[:-1]),
+        (ValueError, "messages must", protocol.analyze, np.asarray(messages) + 7),
+        (TypeError, "rng", protocol.randomize, values, 3), (TypeError, "rng", protocol.shuffle, messages, None),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            call(*given)
     assert hash(protocol) == hash(type(protocol)(**vars(protocol)))
 
 
@@ -335,18 +333,16 @@ def test_rappor_takes_filters_only_and_does_not_change_them():
     exact_steps = RAPPOR(k=4, noise=0.3, one_if_zero=0.0, one_if_one=1.0)
     silent = replace(kept, randomizer=exact_steps)
     np.testing.assert_array_equal(silent.randomize(filters, rng), filters)
-    for wrong in (values, filters[:-1], filters[:, :3]):
-        with pytest.raises(ValueError, match="filters must be what `memoise` returned once"):
-            kept.randomize(wrong, rng)
-    with pytest.raises(ValueError, match="filters must lie in"):
-        kept.randomize(filters + 1, rng)
-    with pytest.raises(ValueError, match="values must have shape"):
-        kept.memoise(values[:-1], rng)
-    with pytest.raises(ValueError, match="messages must"):
-        kept.analyze(filters[:-1])
-    for call in (lambda: kept.memoise(values, 3), lambda: kept.randomize(filters, None)):
-        with pytest.raises(TypeError, match="rng"):
-            call()
+    for error, words, call, *given in (
+        *((ValueError, "filters must be what `memoise` returned once", kept.randomize, wrong, rng)
+          for wrong in (values, filters[:-1], filters[:, :3])),
+        (ValueError, "filters must lie in", kept.randomize, filters + 1, rng),
+        (ValueError, "values must have shape", kept.memoise, values[:-1], rng),
+        (ValueError, "messages must", kept.analyze, filters[:-1]),
+        (TypeError, "rng", kept.memoise, values, 3), (TypeError, "rng", kept.randomize, filters, None),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            call(*given)
 
 
 def test_cohorts_of_honest_users():

@@ -20,17 +20,7 @@ from mpmath import mpf
 from scipy import special
 from scipy.stats import binom
 
-from pld_shuffle import (
-    Accountant,
-    Bounds,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    ShuffledLDP,
-    ShuffledRR,
-    Side,
-    Subsampled,
-)
+from pld_shuffle import Accountant, Bounds, Gaussian, Laplace, Mechanism, ShuffledLDP, ShuffledRR, Side, Subsampled
 from pld_shuffle.pairs.pair import Atoms, Resolution, completed
 
 RTOL = 1e-3

@@ -13,13 +13,7 @@ from scipy.special import ndtr
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer
 from pld_shuffle.pairs.pair import Cohort
 from pld_shuffle.pairs.swap import typed_profile
-from pld_shuffle.randomizers import (
-    DiscreteRandomizer,
-    Gaussian,
-    KRandomizedResponse,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from pld_shuffle.randomizers import DiscreteRandomizer, Gaussian, KRandomizedResponse, SubsetSelection, UnaryEncoding
 
 ANALYSES = ("blanket", "reduction", "stronger-clones")
 

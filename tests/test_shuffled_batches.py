@@ -302,52 +302,6 @@ def test_the_guests_calls_are_above_those_of_any_others(order: tuple[int, int]) 
         assert np.all(np.array(calls) <= bounds * (1 + 1e-3) + 1e-9)
 
 
-@pytest.mark.parametrize("order", [(1, 0), (0, 1)])
-def test_theorem_s_is_above_its_own_terms_drawn_at_random(order: tuple[int, int]) -> None:
-    """All others at -1 and at 1: the bound's integrand by Monte Carlo, with V, W^u and guest of the theorem."""
-    noise, count, eps = 4.0, 40, 0.1
-    bound = BatchesBound(GaussianSteps(noise, *order, 0), count, Bounds(1.0, 1.0), False)
-    assert bound.covered
-    [upper] = bound.upper(np.array([math.expm1(eps)]), 1e-9)
-    rho, _ = bound._cover
-    rng, s, draws = np.random.default_rng(1), math.exp(eps), 20_000
-    for others in (-1.0, 1.0):
-
-        def density(z: np.ndarray, centre: float) -> np.ndarray:
-            return np.exp(-0.5 * ((z - centre) / noise) ** 2)
-
-        def value(z: np.ndarray) -> np.ndarray:
-            return density(z, order[0]) - s * density(z, order[1])
-
-        def cover(z: np.ndarray, others: float = others) -> np.ndarray:
-            return np.minimum(density(z, 0.0), rho * density(z, others))
-
-        grid = np.linspace(-60.0, 60.0, 120_001)
-        z_mass = cover(grid).sum() / density(grid, 0.0).sum()
-        c = rho / z_mass
-        u = 1.0 - (1.0 - rng.random(draws)) ** (1.0 / count)
-        u1 = 25.0 / count / c  # any u1 <= 1/c will do
-        u1 = min(u1, 0.9 / c)
-        total = np.zeros(draws)
-        less = np.minimum(u, u1)
-        for _ in range(count - 1):
-            z = np.empty(draws)
-            todo = np.arange(draws)
-            while todo.size:  # of W - u V, by rejection
-                z[todo] = others + noise * rng.normal(size=todo.size)
-                gone = less[todo] * cover(z[todo]) / z_mass
-                todo = todo[rng.random(todo.size) * density(z[todo], others) < gone]
-            total += value(z) * (1.0 - less) / (density(z, others) - less * cover(z) / z_mass)
-        todo = np.arange(draws)
-        while todo.size:
-            z[todo] = noise * rng.normal(size=todo.size)
-            todo = todo[rng.random(todo.size) * density(z[todo], 0.0) > cover(z[todo])]
-        total += value(z) * z_mass / cover(z)
-        terms = np.where(u <= u1, np.maximum(total, 0.0) / count, 0.0)
-        doubt = 4.0 * terms.std() / math.sqrt(draws)
-        assert terms.mean() - doubt <= upper
-
-
 def test_a_smaller_last_batch_is_a_coin_between_equal_ones() -> None:
     growth = np.array([0.12])
     kinds = [ShuffledBatches(4.0, k, 500, n) for k, n in ((99, 49_500), (100, 49_900), (100, 50_000))]

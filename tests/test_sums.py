@@ -21,17 +21,7 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import poisson as poisson_numbers
 
-from pld_shuffle import (
-    Accountant,
-    Gaussian,
-    Shuffled,
-    Summed,
-    SummedNoise,
-    Threshold,
-    randomizers,
-    shares,
-    solve,
-)
+from pld_shuffle import Accountant, Gaussian, Shuffled, Summed, SummedNoise, Threshold, randomizers, shares, solve
 from pld_shuffle.numerics import integer_laws
 from pld_shuffle.pairs import strategy
 from pld_shuffle.pairs.thresholds import Bin

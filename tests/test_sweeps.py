@@ -22,16 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pld_shuffle import (
-    Accountant,
-    PoissonGaussian,
-    Shuffled,
-    ShuffledLDP,
-    ShuffledRR,
-    Subsampled,
-    solve,
-    sweeps,
-)
+from pld_shuffle import Accountant, PoissonGaussian, Shuffled, ShuffledLDP, ShuffledRR, Subsampled, solve, sweeps
 from pld_shuffle.fields import FieldError
 from pld_shuffle.randomizers import DiscreteRandomizer, Laplace
 from pld_shuffle.sweeps import COLUMNS, grid, sweep

@@ -122,7 +122,8 @@ def test_polars_frames_are_logs() -> None:
         training_log(polars.DataFrame({"n": [10], "eps0": [float("nan")]}))
 
 
-@pytest.mark.parametrize(("rows", "place", "column", "reason"), [
+#: Mappings are read as strictly: rows, place, column, part of the reason.
+BAD_ROWS = [
     ([], 0, None, "empty"),
     ([{"n": 10, "eps0": 1}, {"n": 10}], 2, "eps0", "required"),
     ([{"n": 10, "eps0": 1}, {"n": True, "eps0": 1}], 2, "n", "must be a number"),
@@ -132,14 +133,11 @@ def test_polars_frames_are_logs() -> None:
     ([{"n": 10, "eps0": 1, "count": 0}], 1, "count", "0"),
     ([{"n": 10, "eps0": 10**400}], 1, "eps0", "too large"),
     ([{"n": 10, "eps0": 1, "adversary": 3}], 1, "adversary", "expected a word"),
-    ([{"loss": 3}], 0, "n", "missing: .*columns are round, mechanism, n, eps0"),
+    ([{"loss": 3}], 0, "n", "missing: "),
+    ([{"loss": 3}], 0, "n", "columns are round, mechanism, n, eps0"),
     ([{"n": 10, "eps0": 1}, {"mechanism": "threshold", "rate": 0.1, "least": 20, "neighbours": "zero-out"}],
      2, "neighbours", "a round for neighbours that are zero-out, in a log of others that are replace-one"),
-])  # fmt: skip
-def test_mappings_are_read_as_strictly(rows, place, column, reason):
-    with pytest.raises(LogError, match=reason) as caught:
-        training_log(rows)
-    assert (caught.value.line, caught.value.column) == (place, column)
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("source", [3, None, {"n": [10]}, [3], b"n,eps0", [("n", 10)]])
@@ -268,30 +266,25 @@ BAD_LOGS = [
     ('n,eps0\n10,1\n11,"1"0\n', 3, None, "not CSV"),
     ('n,eps0,note\n10,1,"two\nlines"\n0,1,\n', 4, "n", "0"),
     ("n,eps0\n10,1\x00\n", 2, None, ""),
+    (LDP_LOG.encode("utf-16"), 1, None, "UTF-16"),
+    (b"n,eps0\n10,1\n11,\xff1\n", 3, None, "0xff"),
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "column", "reason"), BAD_LOGS)
-def test_a_bad_log_names_line_and_column(text, line, column, reason, tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_bytes(text.encode())
+@pytest.mark.parametrize(("source", "line", "column", "reason"), BAD_LOGS + BAD_ROWS)
+def test_a_bad_log_names_line_and_column(source, line, column, reason, tmp_path):
+    path, nul = tmp_path / "log.csv", isinstance(source, str) and "\x00" in source
+    if not isinstance(source, list):
+        path.write_bytes(source.encode() if isinstance(source, str) else source)
+        source = path
     with pytest.raises(LogError) as caught:
-        training_log(path)
+        training_log(source)
     error = caught.value
     assert reason in error.reason and error.line == line
-    if "\x00" not in text:  # the csv module refuses NUL itself before Python 3.11
+    if not nul:  # the csv module refuses NUL itself before Python 3.11
         assert error.column == column
-    assert f"log.csv, line {line}" in str(error)
+    assert source is not path or f"log.csv, line {line}" in str(error)
     assert "\n" not in str(error) and len(str(error)) < 500
-
-
-@pytest.mark.parametrize(
-    ("data", "line", "reason"), [(LDP_LOG.encode("utf-16"), 1, "UTF-16"), (b"n,eps0\n10,1\n11,\xff1\n", 3, "0xff")]
-)
-def test_bytes_that_are_no_utf8(data: bytes, line: int, reason: str) -> None:
-    with pytest.raises(LogError, match=reason) as caught:
-        training_log(io.BytesIO(data))
-    assert caught.value.line == line
 
 
 def test_numbers() -> None:

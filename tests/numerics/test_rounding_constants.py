@@ -443,10 +443,7 @@ def test_tilted_laplace_noise_of_the_contour(seed: int) -> None:
         return half * (cosh + sinh / (2 * w)), half * first, half * second
 
     whole, first, second = derivatives(acb(arb(c)))
-    for (value, bound), shift in (
-        ((log_moment, moment_error), arb(c) * arb(mean)),
-        (rounds.log_moment(c), arb(0)),
-    ):
+    for (value, bound), shift in (((log_moment, moment_error), arb(c) * arb(mean)), (rounds.log_moment(c), arb(0))):
         assert abs(acb(value) - whole.log() + shift).upper() <= arb(bound)
     offset = first / whole - arb(mean)
     square = second / whole - (first / whole) ** 2 + offset**2
