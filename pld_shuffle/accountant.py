@@ -47,16 +47,9 @@ LARGEST = 700.0  # of the group's epsilon: beyond it, delta is 1 or the losses e
 STRIDE = 1.25
 
 
-def group_deltas(composition: Composition, epsilon: Array, group: int) -> Any:
-    """Upper bounds on delta at epsilon in [0, inf], of any shape, for `group` users."""
-    found = [_delta(composition, float(eps) / group, group) for eps in epsilon.ravel()]
-    return np.reshape(found, epsilon.shape) if epsilon.ndim else found[0]
-
-
-def group_epsilons(composition: Composition, delta: Array, group: int) -> Any:
-    """Upper bounds on the epsilon of delta in [0, 1], of any shape, for `group` users; inf where none is found."""
-    found = [_epsilon(composition, float(allowed), group) for allowed in delta.ravel()]
-    return np.reshape(found, delta.shape) if delta.ndim else found[0]
+def group_delta(composition: Composition, epsilon: float, group: int) -> float:
+    """An upper bound on delta at epsilon in [0, inf], for `group` users."""
+    return _delta(composition, epsilon / group, group)
 
 
 def _delta(composition: Composition, share: float, group: int) -> float:
@@ -70,8 +63,8 @@ def _delta(composition: Composition, share: float, group: int) -> float:
     return min(1.0, one * steps * (1.0 + 4e-16 * (8.0 + 2.0 * group * share)))
 
 
-def _epsilon(composition: Composition, allowed: float, group: int) -> float:
-    """Any epsilon whose bound is at most `allowed` is one."""
+def group_epsilon(composition: Composition, allowed: float, group: int) -> float:
+    """An upper bound on the epsilon of the delta `allowed`, in [0, 1], for `group` users; inf where none is found."""
 
     def excess(share: Any) -> float:
         return _delta(composition, float(share), group) - allowed
@@ -109,11 +102,16 @@ class Question(NamedTuple):
     given: str
     check: Callable[..., Array]
     of_one: Callable[[Composition, Array], Bounds]
-    of_group: Callable[[Composition, Array, int], Any]
+    of_group: Callable[[Composition, float, int], float]
+
+    def of_groups(self, composition: Composition, given: Array, group: int) -> Any:
+        """The upper bounds for `group` users at values of any shape."""
+        found = [self.of_group(composition, float(value), group) for value in given.ravel()]
+        return np.reshape(found, given.shape) if given.ndim else found[0]
 
 
-DELTA = Question("epsilon", nonnegatives, Composition.deltas, group_deltas)
-EPSILON = Question("delta", probabilities, Composition.epsilons, group_epsilons)
+DELTA = Question("epsilon", nonnegatives, Composition.deltas, group_delta)
+EPSILON = Question("delta", probabilities, Composition.epsilons, group_epsilon)
 
 
 class Accountant(Ledger):
@@ -167,7 +165,7 @@ class Accountant(Ledger):
         double (a Fraction, a longdouble) is answered for itself: each end is that of its neighbour on the safe side.
 
         group : how many users change together, or how many of the reports one user sends. The upper end grows
-        (`group_deltas`); the lower end stays that of one user. Where participants are hidden, only
+        (`group_delta`); the lower end stays that of one user. Where participants are hidden, only
         `DrawnApart(g)` is taken: users, or reports, that are drawn each by itself. Reports that are drawn together
         are another thing, for which nothing is proved.
         """
@@ -280,13 +278,13 @@ class Accountant(Ledger):
         with self._lock:
             analysis = self._analysis
             if not both and group > 1:
-                return question.of_group(analysis, low, group)
+                return question.of_groups(analysis, low, group)
             proved = question.of_one(analysis, low)
             if not both:
                 return proved.upper
             alike = self._attack is analysis and np.array_equal(low, high)
             lower = (proved if alike else question.of_one(self._attack, high)).lower
-            return Bounds(lower, proved.upper if group == 1 else question.of_group(analysis, low, group))
+            return Bounds(lower, proved.upper if group == 1 else question.of_groups(analysis, low, group))
 
     def _group(self, group: int) -> int:
         """`group`, checked: ValueError for reports that a round may draw together."""

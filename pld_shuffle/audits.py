@@ -214,7 +214,7 @@ def _statistics(fitted: list[Array]) -> Iterator[tuple[str, Score]]:
             index = {row.tobytes(): i for i, row in enumerate(kinds)}
             others = len(index)
             yield "outputs", _ratio(fitted, lambda rows: np.array([index.get(row.tobytes(), others) for row in rows]))
-    columns = [_ratio(fitted, partial(_place, _edges(fitted, j), j)) for j in range(width)]
+    columns = [_column(fitted, j) for j in range(width)]
     yield "columns", lambda rows: sum((column(rows) for column in columns), np.zeros(rows.shape[0]))
     if width > 1:
         if width <= MOST_FEATURES:
@@ -224,17 +224,13 @@ def _statistics(fitted: list[Array]) -> Iterator[tuple[str, Score]]:
             yield "counts", _linear(fitted, lambda rows: np.stack([(rows == v).sum(axis=1) for v in values], axis=1))
 
 
-def _edges(fitted: list[Array], j: int) -> Array:
-    """The values of a column, or some quantiles of them."""
+def _column(fitted: list[Array], j: int) -> Score:
+    """Of a column alone: by its values, or by cells between some quantiles of them."""
     both = np.concatenate([part[:, j] for part in fitted])
     edges = np.unique(both)
     if edges.size > MOST_VALUES:
         edges = np.unique(np.quantile(both, np.linspace(0.0, 1.0, MOST_VALUES + 1))[1:-1])
-    return edges
-
-
-def _place(edges: Array, j: int, rows: Array) -> Index:
-    return np.searchsorted(edges, rows[:, j], side="right")
+    return _ratio(fitted, lambda rows: np.searchsorted(edges, rows[:, j], side="right"))
 
 
 def _ratio(fitted: list[Array], places: Callable[[Array], Index]) -> Score:

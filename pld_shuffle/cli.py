@@ -4,7 +4,8 @@ Here is what a person may give: the flags, which are the fields of `fields` read
 line for anything that is wrong. What they get is in `report`. Exit statuses are in `STATUSES`, the keys of
 the JSON in docs/command_line.md.
 
-Nothing heavy (numpy, numba, matplotlib) is imported before the arguments are known to be sound.
+Nothing heavy (numpy, numba, matplotlib) is imported before the arguments are known to be sound: `pld_shuffle.X` is
+imported when it is first used.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import pld_shuffle
 
 from . import __version__, fields
 from .fields import MECHANISM_FIELDS, SAMPLERS, Field, FieldError, mechanism_from_values
-from .report import Report, deltas_around, row_step
+from .report import Report, deltas_around, registry_entry, row_step
+from .storage import writable, write_text
 
 if TYPE_CHECKING:
     from .accountant import Accountant
@@ -57,22 +62,20 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
-        self._titled: dict[str, Any] = {}
 
     def error(self, message: str) -> NoReturn:
         raise _BadInput(message)
 
     def titled(self, title: str) -> Any:
         """The group of flags with that title."""
-        if title not in self._titled:
-            self._titled[title] = self.add_argument_group(title)
-        return self._titled[title]
+        known = (group for group in self._action_groups if group.title == title)
+        return next(known, None) or self.add_argument_group(title)
 
     def add_fields(self, title: str, *names: str | Field, **options: Any) -> None:
         """Flags for fields, with underscores as dashes, under a title."""
         for name in names:
             known = fields.FIELDS[name] if isinstance(name, str) else name
-            given = {"metavar": known.metavar, "help": known.help, "type": _read(known)}
+            given = {"metavar": known.metavar, "help": known.help, "type": partial(_read, known)}
             self.titled(title).add_argument(_flag(known.name), **given | options)
 
     def add_mechanism(self, rounds: int | None = 1) -> None:
@@ -110,16 +113,12 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _read(known: Field) -> Callable[[str], Any]:
-    """From the text of a flag to the field's value."""
-
-    def read(text: str) -> Any:
-        try:
-            return known.value(text)
-        except FieldError as error:
-            raise argparse.ArgumentTypeError(error.reason) from error
-
-    return read
+def _read(known: Field, text: str) -> Any:
+    """The field's value in the text of a flag."""
+    try:
+        return known.value(text)
+    except FieldError as error:
+        raise argparse.ArgumentTypeError(error.reason) from error
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -154,17 +153,15 @@ def _given(arguments: argparse.Namespace, *also: str) -> dict[str, Any]:
 
 def _prepared(arguments: argparse.Namespace) -> Accountant:
     """An accountant, when what can be wrong has been looked at before the computation, not after it."""
-    from .accountant import Accountant
-
     with _blaming("rtol"):
-        accountant = Accountant(rtol=arguments.rtol)
+        accountant = pld_shuffle.Accountant(rtol=arguments.rtol)
     for flag in ("plot", "certificate", "registry"):
         path = getattr(arguments, flag, None)
         if path is not None:
-            from . import plots, storage
+            from .plots import check_picture_path
 
             with _blaming(flag):
-                (plots.check_picture_path if flag == "plot" else storage.writable)(path)
+                (check_picture_path if flag == "plot" else writable)(path)
     return accountant
 
 
@@ -246,7 +243,6 @@ def _account(arguments: argparse.Namespace) -> Found:
         log = _read_log(arguments.log, arguments.sample)
 
         from .ledger import composed
-        from .numerics.sides import Bounds
         from .trajectory import epsilon_trajectory
 
         composed(accountant, log.rounds)
@@ -268,8 +264,8 @@ def _account(arguments: argparse.Namespace) -> Found:
     asked = report.values["epsilon_bounds"][0]
     with _phase("epsilon after each round", rows) as progress:
         trajectory = epsilon_trajectory(
-            log.rounds, delta, every=every, rtol=arguments.rtol, total=Bounds(asked["lower"], asked["upper"]),
-            laws=accountant.laws, progress=progress,
+            log.rounds, delta, every=every, rtol=arguments.rtol, laws=accountant.laws, progress=progress,
+            total=pld_shuffle.Bounds(asked["lower"], asked["upper"]),
         )  # fmt: skip
     report.add_trajectory(trajectory, delta)
     _write_besides(arguments, accountant)
@@ -290,17 +286,14 @@ def _adaptive(arguments: argparse.Namespace) -> Found:
     log = _read_log(arguments.log, arguments.sample)
     report = _log_report(arguments, log)
     planned = _read_log(arguments.planned).rounds if arguments.planned else None
-
-    from .filter import PrivacyFilter, PrivacyOdometer
-
-    run: PrivacyFilter | PrivacyOdometer
+    run: pld_shuffle.PrivacyFilter | pld_shuffle.PrivacyOdometer
     with _phase("adding up rounds", len(log.rounds)) as progress, _blaming():
         if planned is None:
-            run = PrivacyFilter(arguments.epsilon[0], arguments.delta)
+            run = pld_shuffle.PrivacyFilter(arguments.epsilon[0], arguments.delta)
         else:
-            run = PrivacyOdometer.planned(planned, arguments.delta)
+            run = pld_shuffle.PrivacyOdometer.planned(planned, arguments.delta)
         for row, entry in enumerate(log.rounds, 1):
-            if isinstance(run, PrivacyFilter) and not run.admits(*entry):
+            if isinstance(run, pld_shuffle.PrivacyFilter) and not run.admits(*entry):
                 report.exceeded = True
                 break
             run.compose(*entry)
@@ -311,9 +304,6 @@ def _adaptive(arguments: argparse.Namespace) -> Found:
 
 def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> None:
     """The certificate and the entry for a registry, if they are wanted."""
-    from .report import registry_entry
-    from .storage import write_text
-
     delta, texts = arguments.delta, {}
     if arguments.certificate is not None:
         with _phase("writing the certificate", len(accountant.ledger)) as progress, _blaming("certificate"):
@@ -368,12 +358,9 @@ def _risk_flags(parser: _Parser) -> None:
 
 def _risk(arguments: argparse.Namespace) -> Found:
     accountant = _equal_rounds(arguments)
-
-    from .risk import AttackRisk
-
     report = Report(arguments.command, accountant.ledger, arguments.rtol)
     with _phase("asking for the best attack"), _blaming():
-        report.add_risk(AttackRisk(accountant, arguments.rtol), arguments.fpr)
+        report.add_risk(pld_shuffle.AttackRisk(accountant, arguments.rtol), arguments.fpr)
     yield report
 
 
@@ -386,12 +373,9 @@ def _plan_flags(parser: _Parser) -> None:
 
 def _plan(arguments: argparse.Namespace) -> Found:
     rtol = _prepared(arguments).rtol
-
-    from .calibration import solve
-
     target = {"epsilon": arguments.epsilon, "delta": arguments.delta}
     with _phase(f"looking for {arguments.solve}"), _blaming():
-        found = solve(arguments.solve, _given(arguments, "rounds"), **target, rtol=rtol)
+        found = pld_shuffle.solve(arguments.solve, _given(arguments, "rounds"), **target, rtol=rtol)
     accountant = found.run
     report = Report(arguments.command, accountant.ledger, rtol)
     report.add_plan(found)
@@ -419,7 +403,6 @@ def _train_flags(parser: _Parser) -> None:
 def _train(arguments: argparse.Namespace) -> Found:
     accountant = _prepared(arguments)
 
-    from .accountant import Accountant
     from .training import Training
 
     what = (arguments.n, arguments.batch, arguments.epochs, arguments.sigma, arguments.sampler)
@@ -435,7 +418,7 @@ def _train(arguments: argparse.Namespace) -> Found:
     yield report
     if run.sampler != "poisson":
         with _phase("asking what Poisson sampling would claim"):
-            report.add_claim(Accountant(arguments.rtol).compose(*run.claimed.rounds), arguments.delta)
+            report.add_claim(pld_shuffle.Accountant(arguments.rtol).compose(*run.claimed.rounds), arguments.delta)
     _draw(arguments.plot, _title(accountant), "privacy_curve", accountant, marks=marks)
 
 
@@ -455,12 +438,9 @@ def _audit(arguments: argparse.Namespace) -> Found:
     if described and arguments.epsilon is not None:
         raise _BadInput("argument --epsilon: give a claim or a mechanism, got both")
     accountant = _equal_rounds(arguments) if described else None
-
-    from .audits import audit
-
     files, proved = (arguments.first, arguments.second), accountant or arguments.epsilon
     with _phase("measuring"), _blaming(file="read {!r} or {!r}".format(*files)):
-        found = audit(*files, delta=arguments.delta, confidence=arguments.confidence, proved=proved)
+        found = pld_shuffle.audit(*files, delta=arguments.delta, confidence=arguments.confidence, proved=proved)
     rounds = () if accountant is None else accountant.ledger
     report = Report(arguments.command, rounds, arguments.rtol, exceeded=found.violated)
     report.add_audit(found)
@@ -468,9 +448,7 @@ def _audit(arguments: argparse.Namespace) -> Found:
 
 
 def _warm_up(arguments: argparse.Namespace) -> Found:
-    from .numerics.compiled import warm_up
-
-    warm_up()
+    pld_shuffle.warm_up()
     yield from ()
 
 
@@ -537,10 +515,7 @@ def _one_line(error: BaseException | str) -> str:
 
 
 def _run(arguments: argparse.Namespace, started: float, known: Callable[[], object]) -> int:
-    from .composition.composition import AccuracyWarning
-    from .numerics.validation import UnlikelyWarning
-
-    remarkable = (AccuracyWarning, UnlikelyWarning)
+    remarkable = (pld_shuffle.AccuracyWarning, pld_shuffle.UnlikelyWarning)
     report: Report | None = None
     stopped = ""  # what kept the command from its end
     status = 0

@@ -19,7 +19,7 @@ import numbers
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .storage import parse_integer, parse_number, quoted
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .mechanisms import Mechanism
 
 Value = Any  # an int, a float or a str; of the field randomizer also a `randomizers.LocalRandomizer`
+Row = TypeVar("Row", "Field", "Kind")
 
 #: The end of a name that is the path of a file.
 LAW = ".csv"
@@ -180,8 +181,8 @@ class Kind:
             raise FieldError(self.one_of[0][0], f"give exactly one of {choices}, got {got}")
 
 
-def _table(*fields: Field) -> dict[str, Field]:
-    return {one.name: one for one in fields}
+def _table(*rows: Row) -> dict[str, Row]:
+    return {row.name: row for row in rows}
 
 
 _EPS0 = Range(1e-9, 700.0, 1.0, True)
@@ -278,68 +279,54 @@ _COHORT = ("population", "rate")
 _BIT = (("eps0",), ("gamma",), ("one_if_one", "one_if_zero"))
 _DRAWN = (*_COHORT, "sampling", "dropout", "dropout_limit")
 
-MECHANISMS = {
-    kind.name: kind
-    for kind in (
-        Kind("ldp", "ShuffledLDP", "reports of any eps0-LDP randomizer, shuffled",
-             ("n", "eps0"), optional=("analysis",), sampling=_DRAWN),
-        Kind("randomizer", "ShuffledRandomizer", "the same, of known total variation", ("n", "tv"),
-             (("eps0",), ("p", "q")), sampling=_DRAWN),
-        Kind("rr", "ShuffledRR", "k-ary randomized response, shuffled, against an adversary",
-             ("n", "k"), (("gamma",), ("eps0",)), ("adversary",), _DRAWN),
-        Kind("shuffled", "Shuffled", "a named local randomizer, shuffled; its own fields are below",
-             ("n", "randomizer"), optional=("analysis",), sampling=_DRAWN),
-        Kind("counted-bits", "CountedBits", "randomised bits of which only the number of ones is published",
-             ("n",), _BIT, ("bits",), _COHORT),
-        Kind("summed", "Summed", "a named local randomizer of whose reports only the sum is published",
-             ("n", "randomizer"), sampling=_COHORT),
-        Kind("summed-noise", "SummedNoise", "a sum to which each of n clients adds a share of noise",
-             ("n", "share"),
-             optional=("sensitivity", "dropouts", "colluding", "modulus", "coordinates", "sensitivity_norm",
-                       "neighbours"),
-             sampling=_COHORT, called=(("n", "clients"),)),
-        Kind("threshold", "Threshold", "sample and threshold: users take part at random, small counts are"
-             " suppressed", ("rate", "least"), optional=("dummies", "senders", "released", "neighbours")),
-        Kind("gaussian", "Gaussian", "Gaussian noise on a query's answer, by a trusted curator",
-             ("sigma",), optional=("sensitivity",), sampling=("rate",)),
-        Kind("laplace", "Laplace", "Laplace noise on a query's answer, by a trusted curator",
-             ("scale",), optional=("sensitivity",), sampling=("rate",)),
-        Kind("poisson-gaussian", "PoissonGaussian", "Gaussian noise on the sum over a Poisson sample"
-             " (DP-SGD)", ("sigma", "rate"), optional=("norm",)),
-    )
-}  # fmt: skip
+MECHANISMS = _table(
+    Kind("ldp", "ShuffledLDP", "reports of any eps0-LDP randomizer, shuffled", ("n", "eps0"),
+         optional=("analysis",), sampling=_DRAWN),
+    Kind("randomizer", "ShuffledRandomizer", "the same, of known total variation", ("n", "tv"), (("eps0",), ("p", "q")),
+         sampling=_DRAWN),
+    Kind("rr", "ShuffledRR", "k-ary randomized response, shuffled, against an adversary", ("n", "k"),
+         (("gamma",), ("eps0",)), ("adversary",), _DRAWN),
+    Kind("shuffled", "Shuffled", "a named local randomizer, shuffled; its own fields are below", ("n", "randomizer"),
+         optional=("analysis",), sampling=_DRAWN),
+    Kind("counted-bits", "CountedBits", "randomised bits of which only the number of ones is published", ("n",),
+         _BIT, ("bits",), _COHORT),
+    Kind("summed", "Summed", "a named local randomizer of whose reports only the sum is published",
+         ("n", "randomizer"), sampling=_COHORT),
+    Kind("summed-noise", "SummedNoise", "a sum to which each of n clients adds a share of noise", ("n", "share"),
+         optional=("sensitivity", "dropouts", "colluding", "modulus", "coordinates", "sensitivity_norm", "neighbours"),
+         sampling=_COHORT, called=(("n", "clients"),)),
+    Kind("threshold", "Threshold", "sample and threshold: users take part at random, small counts are suppressed",
+         ("rate", "least"), optional=("dummies", "senders", "released", "neighbours")),
+    Kind("gaussian", "Gaussian", "Gaussian noise on a query's answer, by a trusted curator", ("sigma",),
+         optional=("sensitivity",), sampling=("rate",)),
+    Kind("laplace", "Laplace", "Laplace noise on a query's answer, by a trusted curator", ("scale",),
+         optional=("sensitivity",), sampling=("rate",)),
+    Kind("poisson-gaussian", "PoissonGaussian", "Gaussian noise on the sum over a Poisson sample (DP-SGD)",
+         ("sigma", "rate"), optional=("norm",)),
+)  # fmt: skip
 
-RANDOMIZERS = {
-    kind.name: kind
-    for kind in (
-        Kind("binary-rr", "BinaryRandomizedResponse", "randomized response of one bit", ("eps0",)),
-        Kind("k-rr", "KRandomizedResponse", "k-ary randomized response", ("k", "eps0")),
-        Kind("unary-encoding", "UnaryEncoding", "every bit of a one-hot vector by itself",
-             ("k", "eps0"), optional=("variant",)),
-        Kind("subset-selection", "SubsetSelection", "a random set of values",
-             ("k", "size", "eps0")),
-        Kind("local-hashing", "LocalHashing", "randomized response of a hash value",
-             ("k", "buckets", "eps0")),
-        Kind("hadamard-response", "HadamardResponse", "a random row of a Hadamard matrix",
-             ("k", "eps0")),
-        Kind("rappor", "RAPPOR", "noise on the bits of a one-hot vector, drawn twice",
-             ("k", "noise", "one_if_zero", "one_if_one")),
-        Kind("laplace", "Laplace", "Laplace noise on a value in [0, 1]", ("eps0",)),
-        Kind("gaussian", "Gaussian", "Gaussian noise on a value in [0, 1]", ("sigma",)),
-    )
-}  # fmt: skip
+RANDOMIZERS = _table(
+    Kind("binary-rr", "BinaryRandomizedResponse", "randomized response of one bit", ("eps0",)),
+    Kind("k-rr", "KRandomizedResponse", "k-ary randomized response", ("k", "eps0")),
+    Kind("unary-encoding", "UnaryEncoding", "every bit of a one-hot vector by itself", ("k", "eps0"),
+         optional=("variant",)),
+    Kind("subset-selection", "SubsetSelection", "a random set of values", ("k", "size", "eps0")),
+    Kind("local-hashing", "LocalHashing", "randomized response of a hash value", ("k", "buckets", "eps0")),
+    Kind("hadamard-response", "HadamardResponse", "a random row of a Hadamard matrix", ("k", "eps0")),
+    Kind("rappor", "RAPPOR", "noise on the bits of a one-hot vector, drawn twice",
+         ("k", "noise", "one_if_zero", "one_if_one")),
+    Kind("laplace", "Laplace", "Laplace noise on a value in [0, 1]", ("eps0",)),
+    Kind("gaussian", "Gaussian", "Gaussian noise on a value in [0, 1]", ("sigma",)),
+)  # fmt: skip
 
-SHARES = {
-    kind.name: kind
-    for kind in (
-        Kind("binomial", "Binomial", "the ones among fair or unfair coins", ("trials",), optional=("p",)),
-        Kind("poisson", "Poisson", "a Poisson number", ("mean",)),
-        Kind("negative-binomial", "NegativeBinomial", "failures before so many successes", ("shape", "p")),
-        Kind("skellam", "Skellam", "the difference of two Poisson numbers", ("variance",)),
-        Kind("discrete-laplace", "DiscreteLaplace", "Laplace noise on the integers", ("scale",)),
-        Kind("discrete-gaussian", "DiscreteGaussian", "Gaussian noise on the integers", ("sigma",)),
-    )
-}  # fmt: skip
+SHARES = _table(
+    Kind("binomial", "Binomial", "the ones among fair or unfair coins", ("trials",), optional=("p",)),
+    Kind("poisson", "Poisson", "a Poisson number", ("mean",)),
+    Kind("negative-binomial", "NegativeBinomial", "failures before so many successes", ("shape", "p")),
+    Kind("skellam", "Skellam", "the difference of two Poisson numbers", ("variance",)),
+    Kind("discrete-laplace", "DiscreteLaplace", "Laplace noise on the integers", ("scale",)),
+    Kind("discrete-gaussian", "DiscreteGaussian", "Gaussian noise on the integers", ("sigma",)),
+)
 
 #: Fields whose value is the name of a kind with fields of its own, and the module of their makers.
 INNER = {"randomizer": (RANDOMIZERS, "randomizers"), "share": (SHARES, "shares"), "dummies": (SHARES, "shares")}

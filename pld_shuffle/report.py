@@ -94,20 +94,14 @@ class Report:
             {title: at, "lower": float(low), "upper": float(high)}
             for at, low, high in zip(given, lower, upper, strict=True)
         ]
-        cells = [[title, "lower", "upper"]]
-        for row in rows:
-            at = row[title]
-            shown = f"{at:,}" if isinstance(at, int) else f"{at:.12g}"
-            cells.append([shown, lower_text(row["lower"]), upper_text(row["upper"])])
         apart = analysis is not None and self.values["lower_ends"] == "attack"
-        if analysis is not None:
-            for row, middle in zip(rows, analysis, strict=True):
-                row["analysis_lower"] = max(row["lower"], min(row["upper"], float(middle)))
-        if apart:
-            cells[0] += ["gap", "numerical"]
-            for row, line in zip(rows, cells[1:], strict=True):
-                low, middle = row["lower"], row["analysis_lower"]
-                line += [_percent(middle - low, low), _percent(row["upper"] - middle, low)]
+        cells = [[title, "lower", "upper", *(["gap", "numerical"] if apart else [])]]
+        for i, row in enumerate(rows):
+            at, low, high = row.values()
+            cells.append([f"{at:,}" if isinstance(at, int) else f"{at:.12g}", lower_text(low), upper_text(high)])
+            if analysis is not None:
+                row["analysis_lower"] = middle = max(low, min(high, float(analysis[i])))
+                cells[-1] += [_percent(middle - low, low), _percent(high - middle, low)] if apart else []
         self.values[key] = rows
         self.answers += ["", heading, *_aligned(cells, len(cells[0])), *([_GAP_MEANING] if apart else [])]
         return rows
