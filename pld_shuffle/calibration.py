@@ -15,6 +15,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from .accountant import Accountant
@@ -23,18 +24,10 @@ from .fields import FIELDS, MECHANISM_FIELDS, FieldError, Range, Value, mechanis
 from .ledger import composed, listed
 from .mechanisms import Mechanism
 from .mechanisms.base import SMALLEST_RATE
+from .numerics import validation
 from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, VALUE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
 from .numerics.sides import Bounds
-from .numerics.validation import (
-    UnlikelyWarning,
-    choice,
-    nonnegatives,
-    positive_float,
-    positive_int,
-    probabilities,
-    real,
-    tolerance,
-)
+from .numerics.validation import UnlikelyWarning, positive_float, positive_int, real
 
 __all__ = ["InfeasibleError", "SafeEnd", "Solution", "safe_end", "solve"]
 
@@ -94,10 +87,10 @@ def solve(
     >>> round(found.value, 2), found.end, found.achieved.upper <= 2.0, found.tight
     (9.22, 'largest', True, True)
     """
-    asked = float(nonnegatives("epsilon", real("epsilon", epsilon)))
+    asked = float(validation.nonnegatives("epsilon", real("epsilon", epsilon)))
     if not asked < math.inf:
         raise ValueError(f"epsilon must be finite, got {epsilon!r}")
-    allowed = float(probabilities("delta", real("delta", delta)))
+    allowed = float(validation.probabilities("delta", real("delta", delta)))
     if callable(plan):
         sought, build = bounds if isinstance(bounds, Range) else PARAMETERS.get(parameter), plan
         if sought is None:
@@ -106,17 +99,21 @@ def solve(
         values = _values(parameter, plan)
         sought, build = _among(parameter, values), _builder(parameter, values)
     sought = _within(sought, bounds)
-    questions = _Questions(build, allowed, tolerance("rtol", rtol))
+    questions = _Questions(build, allowed, validation.tolerance("rtol", rtol))
     try:
         scale = EXPONENTIAL if parameter == "eps0" else LOG
-        end = safe_end(questions.tight, asked, loose=questions.loose, rtol=value_rtol, **vars(sought), scale=scale)
+        loose = partial(questions.bounds, rtol=LOOSE_RTOL)  # costs less
+        end = safe_end(questions.bounds, asked, loose=loose, rtol=value_rtol, **vars(sought), scale=scale)
     except InfeasibleError:
-        low, high = map(float, questions.tight(sought.best))
+        low, high = map(float, questions.bounds(sought.best))
         raise InfeasibleError(
             f"no {parameter} in [{sought.low!r}, {sought.high!r}] is proven to meet epsilon={asked!r} at"
             f" delta={allowed!r}: even {parameter}={sought.best!r} spends epsilon in [{low!r}, {high!r}]"
         ) from None
-    questions.repeat_warnings(end)
+    # What was said about the answer, and what was not accurate about the nearest value that is none.
+    unmet = [one for one in questions.remarks.get(end.unmet, ()) if one.category is AccuracyWarning]
+    for remark in (*questions.remarks[end.value], *unmet):
+        warnings.warn(remark.message, stacklevel=2)
     run = questions.run(end.value)
     return Solution(
         parameter, end.value, sought.end, asked, allowed, run, end.achieved, end.unmet, unmet_epsilon=end.unmet_bounds
@@ -128,7 +125,7 @@ class _Questions:
 
     def __init__(self, plan: Plan, delta: float, rtol: float) -> None:
         self._plan, self._delta, self._rtol = plan, delta, rtol
-        self._remarks: dict[Number | None, list[warnings.WarningMessage]] = {}
+        self.remarks: dict[Number | None, list[warnings.WarningMessage]] = {}
 
     def run(self, value: Number, rtol: float | None = None) -> Accountant:
         """An accountant that has composed the plan at `value`."""
@@ -137,25 +134,15 @@ class _Questions:
             rounds = listed("what plan returns", self._plan(value))
         return composed(Accountant(self._rtol if rtol is None else rtol), rounds)
 
-    def tight(self, value: Number) -> Bounds:
-        """Bounds as accurate as asked for; what is said about them is kept for later."""
-        with warnings.catch_warnings(record=True) as self._remarks[value]:
+    def bounds(self, value: Number, rtol: float | None = None) -> Bounds:
+        """Bounds as accurate as asked for, or to `rtol`; what is said about the former is kept for later."""
+        with warnings.catch_warnings(record=True) as said:
             for category in (AccuracyWarning, UnlikelyWarning):
                 warnings.simplefilter("always", category)
-            return self.run(value).epsilon_bounds(self._delta)
-
-    def loose(self, value: Number) -> Bounds:
-        """Bounds that cost less."""
-        with warnings.catch_warnings():
-            for category in (AccuracyWarning, UnlikelyWarning):
-                warnings.simplefilter("ignore", category)
-            return self.run(value, LOOSE_RTOL).epsilon_bounds(self._delta)
-
-    def repeat_warnings(self, end: SafeEnd) -> None:
-        """What was said about the answer, and what was not accurate about the nearest value that is none."""
-        unmet = [one for one in self._remarks.get(end.unmet, ()) if one.category is AccuracyWarning]
-        for remark in (*self._remarks[end.value], *unmet):
-            warnings.warn(remark.message, stacklevel=3)
+            found = self.run(value, rtol).epsilon_bounds(self._delta)
+        if rtol is None:
+            self.remarks[value] = said
+        return found
 
 
 #: What `solve` can look for in a plan of fields, and where.
@@ -178,7 +165,7 @@ def _within(sought: Range, bounds: Any) -> Range:
 
 def _values(parameter: str, plan: Mapping[str, Any]) -> dict[str, Value]:
     """The values of a plan of fields, checked but for their ranges."""
-    choice("parameter", parameter, tuple(PARAMETERS))
+    validation.choice("parameter", parameter, tuple(PARAMETERS))
     if not isinstance(plan, Mapping):
         raise TypeError(f"plan must be a mapping of fields or a callable, got {plan!r}")
     values = values_of(plan, (*MECHANISM_FIELDS, "rounds"))

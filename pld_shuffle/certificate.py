@@ -22,18 +22,9 @@ import numpy as np
 from . import __version__
 from .checkpoint import rounds_state
 from .composition.plan import Sketch
-from .mechanisms import (
-    Epoch,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    PoissonSampled,
-    ShuffledLDP,
-    ShuffledRandomizer,
-    ShuffledRR,
-    Subsampled,
-)
+from .mechanisms import Epoch, Gaussian, Laplace, Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR
 from .mechanisms.base import assumed
+from .mechanisms.sampling import PoissonSampled, Subsampled
 from .numerics.search import crossing
 from .numerics.sides import Array, Side
 from .numerics.tuning import CERTIFICATE

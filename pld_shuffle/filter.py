@@ -195,13 +195,11 @@ class PrivacyFilter(Ledger):
             orders = [composed(RenyiAccountant(), rounds).epsilon_at_order(self._delta).order]
             if all(mechanism.pair.symmetric for mechanism, _ in rounds):
                 orders.insert(0, None)
-        shares = []
-        for order in orders:
-            self._budget = self._paying(order)
-            pairs = ((self._pair(mechanism), count) for mechanism, count in rounds)
-            shares.append((self._budget.share_after(pairs), self._budget, order))
-        share, self._budget, self._order = max(shares, key=lambda found: found[0])
-        if share < 0.0:
+        pairs = [(self._pair(mechanism), count) for mechanism, count in rounds]
+        ways = [(self._paying(order), order) for order in orders]
+        shares = [way.share_after(pairs) for way, _ in ways]
+        self._budget, self._order = ways[int(np.argmax(shares))]
+        if max(shares) < 0.0:
             raise ValueError(
                 f"planned must fit into epsilon={self._epsilon!r} at delta={self._delta!r}, got {rounds!r};"
                 " see PrivacyFilter.least_epsilon"

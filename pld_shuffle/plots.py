@@ -91,8 +91,13 @@ def privacy_curve(
     limits = ax.get_ylim()
     for name, points in (("", marks), ("target: ", targets)):
         for epsilon, delta in points:
-            if delta > 0:
-                _mark(ax, epsilon, delta, name)
+            if delta <= 0:
+                continue
+            # Thin lines to both axes; a point that has a name is a cross.
+            ax.plot([0.0, epsilon, epsilon], [delta, delta, _NOTHING], **_THIN, zorder=1.0)
+            ax.plot([epsilon], [delta], "x" if name else "o", color="black", markersize=8 if name else 5)
+            place: dict[str, Any] = {"xytext": (-6, -13), "ha": "right"} if name else {"xytext": (6, 5), "ha": "left"}
+            ax.annotate(f"{name}ε = {epsilon:.4g} at δ = {delta:.3g}", (epsilon, delta), **place, **_NOTE)
     ax.set_xlim(left=0)
     ax.set_ylim(limits)
     return ax
@@ -172,14 +177,6 @@ def _widest(lower: Any, upper: Any) -> str:
         return ""
     widths = np.divide(upper - lower, lower, out=np.zeros_like(upper), where=lower > 0)
     return f" (at most {100 * widths.max():.2g} % away)"
-
-
-def _mark(ax: Axes, epsilon: float, delta: float, name: str = "") -> None:
-    """A point of a privacy curve, with thin lines to both axes; a cross and its name if it has one."""
-    ax.plot([0.0, epsilon, epsilon], [delta, delta, _NOTHING], **_THIN, zorder=1.0)
-    ax.plot([epsilon], [delta], "x" if name else "o", color="black", markersize=8 if name else 5)
-    place: dict[str, Any] = {"xytext": (-6, -13), "ha": "right"} if name else {"xytext": (6, 5), "ha": "left"}
-    ax.annotate(f"{name}ε = {epsilon:.4g} at δ = {delta:.3g}", (epsilon, delta), **place, **_NOTE)
 
 
 def check_picture_path(path: str | os.PathLike[str]) -> Path:

@@ -25,16 +25,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .numerics.integer_laws import (
-    SMALLEST_SIGMA,
-    IntegerLaw,
-    binomial_law,
-    gaussian_law,
-    negative_binomial_law,
-    poisson_law,
-    skellam_law,
-    two_sided_law,
-)
+from .numerics import integer_laws
+from .numerics.integer_laws import IntegerLaw
 from .numerics.validation import Checked, between, flag, open_unit, positive_int
 
 SMALLEST, LARGEST = 1e-12, 1e14  # of means, variances and shapes
@@ -63,7 +55,7 @@ class Binomial(Share):
     CHECKS: ClassVar = {"trials": positive_int, "p": open_unit}
 
     def total(self, count: int) -> IntegerLaw:
-        return binomial_law(count * self.trials, self.p)
+        return integer_laws.binomial_law(count * self.trials, self.p)
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,7 @@ class Poisson(Share):
     CHECKS: ClassVar = {"mean": _moderate}
 
     def total(self, count: int) -> IntegerLaw:
-        return poisson_law(count * self.mean)
+        return integer_laws.poisson_law(count * self.mean)
 
 
 @dataclass(frozen=True)
@@ -99,8 +91,8 @@ class NegativeBinomial(Share):
         if abs(shape - 1.0) <= 4e-16 * count:  # 1/n from each of n
             shape = 1.0
         if self.two_sided:
-            return two_sided_law(shape, -math.log1p(-self.p))
-        return negative_binomial_law(shape, self.p)
+            return integer_laws.two_sided_law(shape, -math.log1p(-self.p))
+        return integer_laws.negative_binomial_law(shape, self.p)
 
 
 @dataclass(frozen=True)
@@ -111,7 +103,7 @@ class Skellam(Share):
     CHECKS: ClassVar = {"variance": _moderate}
 
     def total(self, count: int) -> IntegerLaw:
-        return skellam_law(count * self.variance)
+        return integer_laws.skellam_law(count * self.variance)
 
 
 @dataclass(frozen=True)
@@ -122,7 +114,7 @@ class DiscreteLaplace(Share):
     CHECKS: ClassVar = {"scale": between(0.01, 1e6)}
 
     def total(self, count: int) -> IntegerLaw:
-        return two_sided_law(float(count), 1.0 / self.scale)
+        return integer_laws.two_sided_law(float(count), 1.0 / self.scale)
 
 
 @dataclass(frozen=True)
@@ -130,7 +122,7 @@ class DiscreteGaussian(Share):
     """k with probability proportional to exp(-k^2 / (2 sigma^2)), sigma >= 0.1."""
 
     sigma: float
-    CHECKS: ClassVar = {"sigma": between(SMALLEST_SIGMA, 1e6)}
+    CHECKS: ClassVar = {"sigma": between(integer_laws.SMALLEST_SIGMA, 1e6)}
 
     def total(self, count: int) -> IntegerLaw:
-        return gaussian_law(self.sigma, count)
+        return integer_laws.gaussian_law(self.sigma, count)

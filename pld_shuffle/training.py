@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
 
 from .accountant import Accountant
 from .fields import SAMPLERS
 from .mechanisms import Gaussian, Mechanism, PoissonGaussian, RandomAllocation, ShuffledBatches, Subsampled, ZeroOut
-from .numerics.validation import choice, flag, positive_float, positive_int
-from .randomizers.base import settle
+from .numerics.validation import Checked, choice, flag, positive_float, positive_int
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Checked):
     """A run of DP-SGD. Raises ValueError or TypeError naming the argument.
 
     data_size, batch_size : records, in all and in a batch (in the mean, with Poisson sampling).
@@ -45,12 +46,13 @@ class Training:
     sampler: str
     drop_last: bool = True
 
+    CHECKS: ClassVar = {
+        "data_size": positive_int, "batch_size": positive_int, "epochs": positive_int, "drop_last": flag,
+        "noise_multiplier": positive_float, "sampler": partial(choice, options=SAMPLERS),
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
-        for name in ("data_size", "batch_size", "epochs"):
-            settle(self, **{name: positive_int(name, getattr(self, name))})
-        settle(self, noise_multiplier=positive_float("noise_multiplier", self.noise_multiplier))
-        choice("sampler", self.sampler, SAMPLERS)
-        flag("drop_last", self.drop_last)
+        super().__post_init__()
         if self.batch_size > self.data_size:
             raise ValueError(f"batch_size must be at most data_size = {self.data_size}, got {self.batch_size!r}")
 

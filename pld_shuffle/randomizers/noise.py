@@ -19,22 +19,9 @@ from numpy.typing import ArrayLike
 from ..numerics.sides import Array, Side
 from ..numerics.tuning import NOISE_CELLS, TYPE_ALLOWANCE, TYPE_CELLS
 from ..numerics.validation import keywords_only, positive_float, probabilities
+from . import noise_laws
 from .base import LocalRandomizer, generator, local_epsilon
 from .joint import Types
-from .noise_laws import (
-    FEW_SIGMA,
-    LARGEST_EPS0,
-    LEAST_TYPES_SIGMA,
-    TYPES_MISSED,
-    gaussian_attack,
-    gaussian_groups,
-    gaussian_types,
-    gaussian_uncovered_user,
-    laplace_attack,
-    laplace_groups,
-    laplace_types,
-    least_truncated_mass,
-)
 
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
 USUAL = 42.0  # logarithm of 1/(a mass that is left out) for which cells of noise are made
@@ -75,18 +62,18 @@ class Laplace(Noise):
     def slot_laws(self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0) -> list[Array]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
         cells = round(NOISE_CELLS * refined * _finer(truncated_mass))
-        return [laplace_groups(self.eps0, side=side, cells=cells, graded=refined > 1.0)]
+        return [noise_laws.laplace_groups(self.eps0, side=side, cells=cells, graded=refined > 1.0)]
 
     def types(self, users: int = 1) -> Iterator[Types]:
         """One cover for all values of the target and of others (`noise_laws`); none where masses underflow."""
-        if self.eps0 <= LARGEST_EPS0:
+        if self.eps0 <= noise_laws.LARGEST_EPS0:
             cells = min(2 * TYPE_CELLS, math.ceil(TYPE_CELLS * max(1.0, self.eps0)))
             allowance = TYPE_ALLOWANCE if self.eps0 <= 1.0 else 1.5 * TYPE_ALLOWANCE
-            laws = laplace_types(self.eps0, users, cells=cells, allowance=allowance)
+            laws = noise_laws.laplace_types(self.eps0, users, cells=cells, allowance=allowance)
             yield Types(0, "first", laws)
 
     def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
-        return laplace_attack(
+        return noise_laws.laplace_attack(
             self.eps0, first=first, second=second, others=others, cells=round(NOISE_CELLS * refined),
             graded=refined > 1.0,
         )  # fmt: skip
@@ -138,22 +125,23 @@ class Gaussian(Noise):
     @property
     def few_users(self) -> int:  # type: ignore[override]
         """With less noise the ratios are too large."""
-        return 12 if self.sigma >= FEW_SIGMA else 0
+        return 12 if self.sigma >= noise_laws.FEW_SIGMA else 0
 
     def slot_laws(self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0) -> list[Array]:
-        tail = max(truncated_mass, least_truncated_mass(self.sigma))
+        tail = max(truncated_mass, noise_laws.least_truncated_mass(self.sigma))
         cells = round(2 * NOISE_CELLS * refined * _finer(truncated_mass))
-        return [gaussian_groups(self.sigma, side=side, truncated_mass=tail, cells=cells)]
+        return [noise_laws.gaussian_groups(self.sigma, side=side, truncated_mass=tail, cells=cells)]
 
     def types(self, users: int = 1) -> Iterator[Types]:
         """One cover for all values of the target and of others (`noise_laws`); none for little noise."""
-        if self.sigma >= LEAST_TYPES_SIGMA:
-            laws = gaussian_types(self.sigma, users, truncated_mass=TYPES_MISSED)
-            yield Types(0, "blanket", laws, gaussian_uncovered_user(self.sigma, truncated_mass=TYPES_MISSED))
+        if self.sigma >= noise_laws.LEAST_TYPES_SIGMA:
+            missed = noise_laws.TYPES_MISSED
+            laws = noise_laws.gaussian_types(self.sigma, users, truncated_mass=missed)
+            yield Types(0, "blanket", laws, noise_laws.gaussian_uncovered_user(self.sigma, truncated_mass=missed))
 
     def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
         truncated_mass = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
-        return gaussian_attack(
+        return noise_laws.gaussian_attack(
             self.sigma, first=first, second=second, others=others, truncated_mass=truncated_mass,
             cells=round(2 * NOISE_CELLS * refined),
         )  # fmt: skip
