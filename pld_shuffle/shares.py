@@ -23,11 +23,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from .numerics import integer_laws
 from .numerics.integer_laws import IntegerLaw
-from .numerics.validation import Checked, between, flag, open_unit, positive_int
+from .numerics.validation import Checked, OpenUnit, PositiveInt, between, flag
 
 SMALLEST, LARGEST = 1e-12, 1e14  # of means, variances and shapes
 
@@ -49,10 +49,9 @@ class Share(Checked, ABC):
 class Binomial(Share):
     """Number of ones among `trials` coins of probability p in (0, 1)."""
 
-    trials: int
-    p: float = 0.5
+    trials: PositiveInt
+    p: OpenUnit = 0.5
     counts: ClassVar[bool] = True
-    CHECKS: ClassVar = {"trials": positive_int, "p": open_unit}
 
     def total(self, count: int) -> IntegerLaw:
         return integer_laws.binomial_law(count * self.trials, self.p)
@@ -62,9 +61,8 @@ class Binomial(Share):
 class Poisson(Share):
     """A Poisson number of that mean."""
 
-    mean: float
+    mean: Annotated[float, _moderate]
     counts: ClassVar[bool] = True
-    CHECKS: ClassVar = {"mean": _moderate}
 
     def total(self, count: int) -> IntegerLaw:
         return integer_laws.poisson_law(count * self.mean)
@@ -77,10 +75,9 @@ class NegativeBinomial(Share):
     two_sided : the difference of two such numbers.
     """
 
-    shape: float
-    p: float
-    two_sided: bool = False
-    CHECKS: ClassVar = {"shape": _moderate, "p": open_unit, "two_sided": flag}
+    shape: Annotated[float, _moderate]
+    p: OpenUnit
+    two_sided: Annotated[bool, flag] = False
 
     @property
     def counts(self) -> bool:  # type: ignore[override]
@@ -99,8 +96,7 @@ class NegativeBinomial(Share):
 class Skellam(Share):
     """The difference of two Poisson numbers of mean variance / 2."""
 
-    variance: float
-    CHECKS: ClassVar = {"variance": _moderate}
+    variance: Annotated[float, _moderate]
 
     def total(self, count: int) -> IntegerLaw:
         return integer_laws.skellam_law(count * self.variance)
@@ -110,8 +106,7 @@ class Skellam(Share):
 class DiscreteLaplace(Share):
     """k with probability proportional to exp(-|k| / scale)."""
 
-    scale: float
-    CHECKS: ClassVar = {"scale": between(0.01, 1e6)}
+    scale: Annotated[float, between(0.01, 1e6)]
 
     def total(self, count: int) -> IntegerLaw:
         return integer_laws.two_sided_law(float(count), 1.0 / self.scale)
@@ -121,8 +116,7 @@ class DiscreteLaplace(Share):
 class DiscreteGaussian(Share):
     """k with probability proportional to exp(-k^2 / (2 sigma^2)), sigma >= 0.1."""
 
-    sigma: float
-    CHECKS: ClassVar = {"sigma": between(integer_laws.SMALLEST_SIGMA, 1e6)}
+    sigma: Annotated[float, between(integer_laws.SMALLEST_SIGMA, 1e6)]
 
     def total(self, count: int) -> IntegerLaw:
         return integer_laws.gaussian_law(self.sigma, count)

@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Annotated
 
 from .accountant import Accountant
 from .fields import SAMPLERS
 from .mechanisms import Gaussian, Mechanism, PoissonGaussian, RandomAllocation, ShuffledBatches, Subsampled, ZeroOut
-from .numerics.validation import Checked, choice, flag, positive_float, positive_int
+from .numerics.validation import Checked, PositiveFloat, PositiveInt, choice, flag
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,12 @@ class Training(Checked):
     drop_last : whether records that fill no whole batch are left out of an epoch.
     """
 
-    data_size: int
-    batch_size: int
-    epochs: int
-    noise_multiplier: float
-    sampler: str
-    drop_last: bool = True
-
-    CHECKS: ClassVar = {
-        "data_size": positive_int, "batch_size": positive_int, "epochs": positive_int, "drop_last": flag,
-        "noise_multiplier": positive_float, "sampler": partial(choice, options=SAMPLERS),
-    }  # fmt: skip
+    data_size: PositiveInt
+    batch_size: PositiveInt
+    epochs: PositiveInt
+    noise_multiplier: PositiveFloat
+    sampler: Annotated[str, partial(choice, options=SAMPLERS)]
+    drop_last: Annotated[bool, flag] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

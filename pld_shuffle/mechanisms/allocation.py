@@ -15,11 +15,11 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Annotated
 
 from ..composition.curve import ComposedPair, Curve
 from ..numerics.sides import Bounds, Side, above, below
-from ..numerics.validation import choice, integer_in, positive_float, positive_int
+from ..numerics.validation import PositiveFloat, PositiveInt, choice, integer_in
 from ..pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
 from ..pairs.batches import BatchesAttack, BatchesBound
 from ..pairs.discrete import NOTHING, OrderedPair
@@ -74,14 +74,9 @@ class RandomAllocation(Mechanism):
     unsampled = "everybody must take part in random allocation"
 
     mechanism: Mechanism
-    steps: int
-    selected: int = 1
-    relation: str = ZERO_OUT  # type: ignore[assignment]
-
-    CHECKS: ClassVar = {
-        "steps": partial(integer_in, lowest=1, highest=MOST_STEPS), "selected": positive_int,
-        "relation": partial(choice, options=RELATIONS),
-    }  # fmt: skip
+    steps: Annotated[int, partial(integer_in, lowest=1, highest=MOST_STEPS)]
+    selected: PositiveInt = 1
+    relation: Annotated[str, partial(choice, options=RELATIONS)] = ZERO_OUT  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,16 +201,11 @@ class ShuffledBatches(Mechanism):
 
     unsampled = "everybody must take part in an epoch"
 
-    sigma: float
-    batches: int
-    batch_size: int
-    records: int
-    relation: str = ZERO_OUT  # type: ignore[assignment]
-
-    CHECKS: ClassVar = {
-        "sigma": positive_float, "batches": partial(integer_in, lowest=1, highest=MOST_STEPS),
-        "batch_size": positive_int, "records": positive_int, "relation": partial(choice, options=RELATIONS),
-    }  # fmt: skip
+    sigma: PositiveFloat
+    batches: Annotated[int, partial(integer_in, lowest=1, highest=MOST_STEPS)]
+    batch_size: PositiveInt
+    records: PositiveInt
+    relation: Annotated[str, partial(choice, options=RELATIONS)] = ZERO_OUT  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ..composition.composition import Composition
 from ..composition.pld import PLD, formed
@@ -273,6 +273,7 @@ def said(
 
 
 local_epsilon = between(SMALLEST_EPS0, EPS0_MAX)
+LocalEpsilon = Annotated[float, local_epsilon]
 sampling_rate = between(SMALLEST_RATE, 1.0)  # the share of users who take part
 
 

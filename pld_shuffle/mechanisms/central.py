@@ -12,10 +12,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from ..numerics.sides import Bounds, above, below
-from ..numerics.validation import keywords_only, positive_float
+from ..numerics.validation import PositiveFloat, keywords_only
 from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair
 from ..pairs.pair import Cohort, Pair
 from ..pairs.profile import BothOrders, HiddenOrder
@@ -27,9 +27,8 @@ LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
 class _Additive(Mechanism):
     """Noise whose pair is symmetric and whose loss depends on sensitivity / noise only, a field of that name."""
 
-    sensitivity: float
+    sensitivity: PositiveFloat
     noise: ClassVar[str]
-    CHECKS: ClassVar = {"sensitivity": positive_float}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,11 +89,10 @@ class Laplace(_Additive):
     4.69
     """
 
-    scale: float
+    scale: PositiveFloat
     sensitivity: float = 1.0
 
     noise = "scale"
-    CHECKS: ClassVar = {"scale": positive_float}
 
     @cached_property
     def pair(self) -> LaplacePair:
@@ -113,11 +111,10 @@ class Gaussian(_Additive):
     4.8866
     """
 
-    sigma: float
+    sigma: PositiveFloat
     sensitivity: float = 1.0
 
     noise = "sigma"
-    CHECKS: ClassVar = {"sigma": positive_float}
 
     @cached_property
     def pair(self) -> GaussianPair:
@@ -140,11 +137,9 @@ class PoissonGaussian(Mechanism):
     3.214
     """
 
-    sigma: float
-    rate: float
-    norm: float = 1.0
-
-    CHECKS: ClassVar = {"sigma": positive_float, "norm": positive_float, "rate": sampling_rate}
+    sigma: PositiveFloat
+    rate: Annotated[float, sampling_rate]
+    norm: PositiveFloat = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

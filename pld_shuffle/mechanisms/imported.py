@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from ..numerics.validation import between, choice, flag, positive_float, positive_int, real_array
+from ..numerics.validation import PositiveFloat, PositiveInt, between, choice, flag, real_array
 from ..pairs.discrete import EitherOrder, Losses, OrderedPair, checked_pmfs
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, worst
@@ -48,9 +48,7 @@ class DiscretePair(Mechanism):
 
     log_p: tuple[float, ...]
     log_q: tuple[float, ...]
-    symmetric: bool = True
-
-    CHECKS: ClassVar = {"symmetric": flag}
+    symmetric: Annotated[bool, flag] = True
 
     def __post_init__(self) -> None:
         log_p, log_q = checked_pmfs(self.log_p, self.log_q)
@@ -96,17 +94,12 @@ class ImportedPair(Mechanism):
     0.8529
     """
 
-    step: float
-    low: int
+    step: PositiveFloat
+    low: PositiveInt
     masses: tuple[float, ...]
-    infinity: float
-    neighbours: str
+    infinity: Annotated[float, between(0.0, 1.0)]
+    neighbours: Annotated[str, partial(choice, options=GIVEN)]
     reverse: ImportedPair | None = None
-
-    CHECKS: ClassVar = {
-        "step": positive_float, "low": positive_int, "infinity": between(0.0, 1.0),
-        "neighbours": partial(choice, options=GIVEN),
-    }  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,17 +19,17 @@ pair is exact; with gamma = 0 that is everybody who knows their values, as those
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 from ..numerics.sides import Bounds
-from ..numerics.validation import Check, between, choice, integer_in, positive_float, positive_int, unit_interval, users
+from ..numerics.validation import UserCount, between, choice, integer_in, positive_float, positive_int, unit_interval
 from ..pairs.coins import CoinMixture, LabelClass, MixedCoins, Shown
 from ..pairs.pair import Cohort, Pair
 from ..randomizers.base import EPS0_MAX, settle
-from .base import SMALLEST_EPS0, SUBSTITUTION, Mechanism, OfReports, largest_loss, local_epsilon, said
+from .base import SMALLEST_EPS0, SUBSTITUTION, LocalEpsilon, Mechanism, OfReports, largest_loss, local_epsilon, said
 
 NEAREST_GAMMA = 1.0 - 1e-12  # the largest gamma below 1
 ADVERSARIES = ("strong", "weak", "strong-conditional")
@@ -53,14 +53,12 @@ class ShuffledRandomizer(OfReports):
     ShuffledRandomizer(n=1000, tv=0.5, eps0=2.0)
     """
 
-    n: int
+    n: UserCount
     _: KW_ONLY
-    tv: float
+    tv: Annotated[float, between(0.0, 1.0)]
     eps0: float = None  # type: ignore[assignment]
     p: float | None = None
     q: float | None = None
-
-    CHECKS: ClassVar = {"n": users, "tv": between(0.0, 1.0)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,20 +139,14 @@ class ShuffledRR(OfReports):
     ShuffledRR(k=4, n=1000, gamma=0.25)
     """
 
-    k: int
-    n: int
+    k: Annotated[int, partial(integer_in, lowest=2)]
+    n: UserCount
     _: KW_ONLY
     gamma: float = None  # type: ignore[assignment]
     eps0: float = None  # type: ignore[assignment]
-    adversary: str = "strong"
+    adversary: Annotated[str, partial(choice, options=ADVERSARIES)] = "strong"
     truth: float = field(init=False)  # 1 - gamma, kept apart because it may be tiny
     derived: str = field(init=False)  # "gamma" or "eps0": that one is rounded, the other exact
-
-    CHECKS: ClassVar = {
-        "k": partial(integer_in, lowest=2),
-        "n": users,
-        "adversary": partial(choice, options=ADVERSARIES),
-    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,9 +156,7 @@ class ShuffledRR(OfReports):
         derived = "gamma" if gamma is None else "eps0"
         if gamma is None:
             eps0 = local_epsilon("eps0", eps0)
-            shrink = math.exp(-eps0)
-            gamma = k * shrink / (1.0 + (k - 1) * shrink)
-            truth = -math.expm1(-eps0) / (1.0 + (k - 1) * shrink)
+            gamma, truth = _rates(k, eps0)
         else:
             gamma = unit_interval("gamma", gamma)
             truth = 1.0 - gamma
@@ -225,10 +215,17 @@ class ShuffledRR(OfReports):
         return self.assumptions() | {"adversary": hides}
 
 
+def _rates(k: int, eps0: float) -> tuple[float, float]:
+    """gamma and 1 - gamma of k-ary randomised response."""
+    shrink = math.exp(-eps0)
+    whole = 1.0 + (k - 1) * shrink
+    return k * shrink / whole, -math.expm1(-eps0) / whole
+
+
 Classes = tuple[tuple[float, int], ...]
 
 
-def _classes(name: str, given: Any, check: Check) -> Classes:
+def _classes(name: str, given: Any, check: Callable[[str, Any], Any]) -> Classes:
     """Pairs (of that name, count), both checked."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise TypeError(f"others must be pairs ({name}, count), got {given!r}")
@@ -276,11 +273,9 @@ class MixedRR(_Mixed):
     3.0 0.131
     """
 
-    k: int
-    eps0: float
+    k: Annotated[int, partial(integer_in, lowest=2)]
+    eps0: LocalEpsilon
     others: Classes
-
-    CHECKS: ClassVar = {"k": partial(integer_in, lowest=2), "eps0": local_epsilon}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -298,8 +293,8 @@ class MixedRR(_Mixed):
 
     @cached_property
     def pair(self) -> MixedCoins:  # type: ignore[override]
-        classes = tuple(LabelClass(count, *self._rates(eps)) for eps, count in self.others)
-        return answers(self.k, *self._rates(self.eps0), classes, largest_loss(self.eps0))
+        classes = tuple(LabelClass(count, *_rates(self.k, eps)) for eps, count in self.others)
+        return answers(self.k, *_rates(self.k, self.eps0), classes, largest_loss(self.eps0))
 
     def assumptions(self) -> dict[str, str]:
         return said(
@@ -309,12 +304,6 @@ class MixedRR(_Mixed):
             adversary="sees the shuffled reports, and who of the other users answered at random",
             sampling="all users take part; budgets do not depend on the data",
         )
-
-    def _rates(self, eps: float) -> tuple[float, float]:
-        """gamma and 1 - gamma."""
-        shrink = math.exp(-eps)
-        whole = 1.0 + (self.k - 1) * shrink
-        return self.k * shrink / whole, -math.expm1(-eps) / whole
 
 
 @dataclass(frozen=True, repr=False)
@@ -338,11 +327,9 @@ class MixedRandomizers(_Mixed):
     0.105
     """
 
-    eps0: float
+    eps0: LocalEpsilon
     others: Classes
-    tv: float = 1.0
-
-    CHECKS: ClassVar = {"eps0": local_epsilon, "tv": between(0.0, 1.0)}
+    tv: Annotated[float, between(0.0, 1.0)] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -407,17 +394,12 @@ class DummyReports(Mechanism):
     0.217
     """
 
-    k: int
-    n: int
-    dummies: float
-    gamma: float = 0.0
+    k: Annotated[int, partial(integer_in, lowest=2)]
+    n: UserCount
+    dummies: Annotated[float, between(1e-12, 1e6)]
+    gamma: Annotated[float, between(0.0, 1.0, "[)")] = 0.0
 
     unsampled = "no pair is known for a hidden cohort with dummies"
-
-    CHECKS: ClassVar = {
-        "k": partial(integer_in, lowest=2), "n": users,
-        "dummies": between(1e-12, 1e6), "gamma": between(0.0, 1.0, "[)"),
-    }  # fmt: skip
 
     @cached_property
     def pair(self) -> MixedCoins:  # type: ignore[override]

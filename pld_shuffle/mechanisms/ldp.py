@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from ..numerics.tuning import LEAST_GAIN
-from ..numerics.validation import choice, users
+from ..numerics.validation import UserCount, choice
 from ..pairs.bits import LARGEST_BIT_EPS0, BitAttackPair, BitShares, bit_attacks
 from ..pairs.coins import CoinMixture, Shown
 from ..pairs.pair import Attacks, Cohort, Pair
@@ -23,7 +23,7 @@ from ..pairs.profile import Several
 from ..pairs.sequence import SequencePair
 from ..pairs.swap import may_win
 from ..pairs.swap_pairs import AnyLDPPair, labels, stronger_clones
-from .base import CONCURRENT, OUTPUTS_ONLY, OfReports, OnCohorts, largest_loss, local_epsilon, said
+from .base import CONCURRENT, OUTPUTS_ONLY, LocalEpsilon, OfReports, OnCohorts, largest_loss, said
 
 ANALYSES = ("tightest", "stronger-clones", "clones")
 EPOCH_ANALYSES = ANALYSES[:2]
@@ -54,11 +54,9 @@ class ShuffledLDP(OnCohorts, OfReports):
     ShuffledLDP(eps0=4.0, n=10000)
     """
 
-    eps0: float
-    n: int
-    analysis: str = "tightest"
-
-    CHECKS: ClassVar = {"eps0": local_epsilon, "n": users, "analysis": partial(choice, options=ANALYSES)}
+    eps0: LocalEpsilon
+    n: UserCount
+    analysis: Annotated[str, partial(choice, options=ANALYSES)] = "tightest"
 
     def amplified(self, rate: float) -> Pair:
         if self.analysis == "tightest":
@@ -158,11 +156,9 @@ class Epoch(OfReports):
 
     unsampled = "everybody must take part in an epoch"
 
-    eps0: float
-    n: int
-    analysis: str = EPOCH_ANALYSES[0]
-
-    CHECKS: ClassVar = {"eps0": local_epsilon, "n": users, "analysis": partial(choice, options=EPOCH_ANALYSES)}
+    eps0: LocalEpsilon
+    n: UserCount
+    analysis: Annotated[str, partial(choice, options=EPOCH_ANALYSES)] = EPOCH_ANALYSES[0]
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]

@@ -21,10 +21,10 @@ import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Annotated
 
 from ..composition.curve import ComposedPair, Curve, HiddenSupremum
-from ..numerics.validation import UnlikelyWarning, between, choice, integer_in, positive_int
+from ..numerics.validation import PositiveInt, UnlikelyWarning, between, choice, integer_in, positive_int
 from ..pairs.discrete import NOTHING
 from ..pairs.pair import ALL_USERS, Cohort, Pair
 from ..pairs.profile import HiddenOrder
@@ -109,16 +109,12 @@ class Subsampled(_Sampled):
     _: KW_ONLY
     population: int | None = None
     rate: float = None  # type: ignore[assignment]
-    analysis: str = "tightest"
-    dropout: float = 0.0
-    dropout_limit: float = 0.0
-    colluding: int = 0
+    analysis: Annotated[str, partial(choice, options=ANALYSES)] = "tightest"
+    dropout: Annotated[float, between(0.0, 1.0, "[)")] = 0.0
+    dropout_limit: Annotated[float, between(0.0, 1.0, "[)")] = 0.0
+    colluding: Annotated[int, partial(integer_in, lowest=0)] = 0
 
     rarely = ("analysis", "dropout", "dropout_limit", "colluding")
-    CHECKS: ClassVar = {
-        "analysis": partial(choice, options=ANALYSES), "colluding": partial(integer_in, lowest=0),
-        "dropout": between(0.0, 1.0, "[)"), "dropout_limit": between(0.0, 1.0, "[)"),
-    }  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -196,9 +192,7 @@ class PoissonSampled(_Sampled):
     """
 
     mechanism: Mechanism
-    rate: float
-
-    CHECKS: ClassVar = {"rate": sampling_rate}
+    rate: Annotated[float, sampling_rate]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -279,12 +273,10 @@ class StickyCohort(OfMechanism):
     unsampled = "a cohort that is drawn once cannot be drawn anew"
 
     mechanism: Mechanism
-    rounds: int
+    rounds: PositiveInt
     _: KW_ONLY
     population: int | None = None
     rate: float = None  # type: ignore[assignment]
-
-    CHECKS: ClassVar = {"rounds": positive_int}
 
     def __post_init__(self) -> None:
         super().__post_init__()

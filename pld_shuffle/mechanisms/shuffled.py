@@ -24,13 +24,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ..composition.composition import Composition
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import choice, positive_int, real, tolerance, users
+from ..numerics.validation import PositiveInt, UserCount, choice, positive_int, real, tolerance
 from ..pairs.bits import LARGEST_BIT_EPS0, BitAttackPair, BitPair, BitShares, bit_attacks
 from ..pairs.few_users import among_few
 from ..pairs.pair import ALL_USERS, Attacks, Cohort, Pair
@@ -69,11 +69,9 @@ class Shuffled(OnCohorts, OfReports):
     ShuffledRR(k=4, n=1000, eps0=2.0, adversary='weak')
     """
 
-    randomizer: LocalRandomizer
-    n: int
-    analysis: str = "tightest"
-
-    CHECKS: ClassVar = {"randomizer": known_randomizer, "n": users, "analysis": partial(choice, options=ANALYSES)}
+    randomizer: Annotated[LocalRandomizer, known_randomizer]
+    n: UserCount
+    analysis: Annotated[str, partial(choice, options=ANALYSES)] = "tightest"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,10 +224,8 @@ class Blanket(OfReports):
     1000
     """
 
-    randomizer: LocalRandomizer
-    n: int
-
-    CHECKS: ClassVar = {"randomizer": known_randomizer, "n": users}
+    randomizer: Annotated[LocalRandomizer, known_randomizer]
+    n: UserCount
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -324,17 +320,15 @@ class CountedBits(OnCohorts):
     CountedBits(n=100000, eps0=8.0)
     """
 
-    n: int
+    n: UserCount
     _: KW_ONLY
     eps0: float | None = None
     gamma: float | None = None
     one_if_one: float | None = None
     one_if_zero: float | None = None
-    bits: int = 1
+    bits: PositiveInt = 1
     rarely: ClassVar[tuple[str, ...]] = ("bits",)
     any_cohort = False  # several bits have no pair where users may be absent
-
-    CHECKS: ClassVar = {"n": users, "bits": positive_int}
 
     def __post_init__(self) -> None:
         for name in WAYS:

@@ -28,13 +28,13 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from ..numerics.integer_laws import IntegerLaw, negative_binomial_law, poisson_law, two_sided_law
 from ..numerics.sides import ROUNDOFF, Bounds, above, below
-from ..numerics.validation import choice, integer_in, positive_int, unit_interval, users
+from ..numerics.validation import PositiveInt, UserCount, choice, integer_in, unit_interval
 from ..pairs.bits import BitShares
 from ..pairs.discrete import Together
 from ..pairs.gaussian import GaussianPair
@@ -81,22 +81,16 @@ class SummedNoise(Mechanism):
     """
 
     share: Share
-    clients: int
-    sensitivity: int = 1
-    dropouts: int = 0
-    colluding: int = 0
+    clients: PositiveInt
+    sensitivity: PositiveInt = 1
+    dropouts: Annotated[int, partial(integer_in, lowest=0)] = 0
+    colluding: Annotated[int, partial(integer_in, lowest=0)] = 0
     modulus: int | None = None
-    coordinates: int = 1
-    neighbours: str = "replace-one"
-    sensitivity_norm: str = "linf"
+    coordinates: PositiveInt = 1
+    neighbours: Annotated[str, partial(choice, options=tuple(NEIGHBOURS))] = "replace-one"
+    sensitivity_norm: Annotated[str, partial(choice, options=("linf", "l1", "l2"))] = "linf"
 
     rarely = ("dropouts", "colluding", "coordinates", "sensitivity_norm")
-    CHECKS: ClassVar = {
-        "clients": positive_int, "sensitivity": positive_int, "coordinates": positive_int,
-        "dropouts": partial(integer_in, lowest=0), "colluding": partial(integer_in, lowest=0),
-        "neighbours": partial(choice, options=tuple(NEIGHBOURS)),
-        "sensitivity_norm": partial(choice, options=("linf", "l1", "l2")),
-    }  # fmt: skip
 
     def __post_init__(self) -> None:
         if not isinstance(self.share, Share):
@@ -233,9 +227,7 @@ class Summed(Mechanism):
     """
 
     randomizer: LocalRandomizer
-    n: int
-
-    CHECKS: ClassVar = {"n": users}
+    n: UserCount
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -365,20 +357,15 @@ class Threshold(Mechanism):
     0.318
     """
 
-    rate: float
-    least: int
+    rate: Annotated[float, unit_interval]
+    least: PositiveInt
     dummies: Share | None = None
-    senders: int = 1
-    released: str = "counts"
-    neighbours: str = "replace-one"
+    senders: PositiveInt = 1
+    released: Annotated[str, partial(choice, options=RELEASES)] = "counts"
+    neighbours: Annotated[str, partial(choice, options=tuple(NEIGHBOURS))] = "replace-one"
 
     rarely = ("senders", "released")
     unsampled = "who takes part is the mechanism's own matter"
-
-    CHECKS: ClassVar = {
-        "rate": unit_interval, "least": positive_int, "senders": positive_int,
-        "released": partial(choice, options=RELEASES), "neighbours": partial(choice, options=tuple(NEIGHBOURS)),
-    }  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()

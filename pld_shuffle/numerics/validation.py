@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import wraps
-from typing import Any, ClassVar, TypeVar
+from functools import cache, wraps
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,16 +171,28 @@ probabilities, nonnegatives = entries(1.0, "in [0, 1]"), entries(math.inf, "nonn
 Check = Callable[[str, Any], Any]
 
 
-class Checked:
-    """A frozen dataclass that reads its arguments as `CHECKS` says, those of its base classes first."""
+@cache
+def _checks(kind: type) -> list[tuple[str, Check]]:
+    """The checks in a class's annotations, those of base classes first."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    return [(name, check) for name, hint in hints for check in getattr(hint, "__metadata__", ())]
 
-    #: What reads each argument: called with its name and value, it returns the value to keep, or raises.
-    CHECKS: ClassVar[Mapping[str, Check]] = {}
+
+class Checked:
+    """A frozen dataclass that reads its arguments as their annotations say, those of its base classes first.
+
+    ``Annotated[int, check]``: called with the argument's name and value, `check` returns what is kept, or raises.
+    """
 
     def __post_init__(self) -> None:
-        for kind in reversed(type(self).__mro__):
-            for name, check in vars(kind).get("CHECKS", {}).items():
-                object.__setattr__(self, name, check(name, getattr(self, name)))
+        for name, check in _checks(type(self)):  # type: ignore[arg-type]
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
+
+PositiveInt = Annotated[int, positive_int]
+UserCount = Annotated[int, users]
+PositiveFloat = Annotated[float, positive_float]
+OpenUnit = Annotated[float, open_unit]
 
 
 def keywords_only(meant: str) -> Callable[[type[T]], type[T]]:

@@ -26,7 +26,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,14 +36,12 @@ from ..mechanisms import DummyReports, MixedRandomizers
 from ..mechanisms.base import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
 from ..numerics.sides import Array
-from ..numerics.validation import between, integer_in, open_unit, positive_float, positive_int
+from ..numerics.validation import OpenUnit, PositiveFloat, PositiveInt, between, integer_in, positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.base import EPS0_MAX, IntArray, bit_array, generator, integer_array
-from ..randomizers.one_hot import BitArray, BitChannel
+from ..randomizers.one_hot import VARIANTS, BitArray, BitChannel, Variant
 from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol
 
-Variant = Literal["symmetric", "optimised"]
-VARIANTS: tuple[Variant, ...] = ("symmetric", "optimised")
 LEAST_NOISE = 1e-9
 
 
@@ -119,9 +117,7 @@ class LinearHistogram(Histogram):
 class Bins(Histogram):
     """A histogram of values in 0 ... k-1. k: number of bins, at least 2."""
 
-    k: int
-
-    CHECKS: ClassVar = {"k": partial(integer_in, lowest=2)}
+    k: Annotated[int, partial(integer_in, lowest=2)]
 
 
 def answers(k: int, gamma: float) -> BitChannel:
@@ -315,11 +311,10 @@ class BallsIntoBins(Bins, LinearHistogram, OneMechanism):
     (0.068, True)
     """
 
-    dummies: float
+    dummies: PositiveFloat
 
     _parameter = "dummies"
     _random = 0.0  # gamma
-    CHECKS: ClassVar = {"dummies": positive_float}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -366,9 +361,7 @@ class MixDUMP(BallsIntoBins):
     gamma: probability of a random answer, in (0, 1); k and dummies as there. `from_budget` takes k and gamma.
     """
 
-    gamma: float
-
-    CHECKS: ClassVar = {"gamma": open_unit}
+    gamma: OpenUnit
 
     @property
     def _random(self) -> float:  # type: ignore[override]
@@ -383,10 +376,8 @@ class FakeUsers(Bins, LinearHistogram, OneMechanism):
     and finds the smallest. The pair is an upper bound.
     """
 
-    fakes: int
-    flip: float
-
-    CHECKS: ClassVar = {"fakes": positive_int, "flip": between(0.0, 0.5, "()")}
+    fakes: PositiveInt
+    flip: Annotated[float, between(0.0, 0.5, "()")]
 
     @classmethod
     def _at(cls, parameter: float, **design: Any) -> FakeUsers:

@@ -24,7 +24,7 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,7 @@ from ..fields import Range
 from ..mechanisms import CountedBits, Mechanism, ShuffledRR, Subsampled
 from ..numerics.search import LOOSE_RTOL, InfeasibleError, safe_end
 from ..numerics.sides import Bounds
-from ..numerics.validation import Checked, integer_in, open_unit, positive_float, positive_int, unit_interval
+from ..numerics.validation import Checked, OpenUnit, PositiveFloat, PositiveInt, integer_in, positive_int, unit_interval
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from ..randomizers.base import IntArray, generator, integer_array
 
@@ -54,11 +54,9 @@ WIDTH = 1e-5  # relative width to which the parameter is found; far below what i
 class Budget(Checked):
     """What all rounds may spend together. Raises TypeError or ValueError naming the argument."""
 
-    epsilon: float
-    delta: float
-    rounds: int
-
-    CHECKS: ClassVar = {"epsilon": positive_float, "delta": open_unit, "rounds": positive_int}
+    epsilon: PositiveFloat
+    delta: OpenUnit
+    rounds: PositiveInt
 
 
 class ExpectedError(NamedTuple):
@@ -83,10 +81,8 @@ class Protocol(Checked, ABC):
     arguments are by keyword; TypeError or ValueError for any other than a class describes.
     """
 
-    n: int
-    honest_fraction: float = 1.0
-
-    CHECKS: ClassVar = {"n": positive_int, "honest_fraction": unit_interval}
+    n: PositiveInt
+    honest_fraction: Annotated[float, unit_interval] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -243,10 +239,9 @@ class GammaNoise(Protocol):
     the sum of what they stand for in [0, 1]: that is inverted by `_sum`.
     """
 
-    gamma: float
+    gamma: OpenUnit
 
     _parameter, _values, _messages = "gamma", 2, 1
-    CHECKS: ClassVar = {"gamma": open_unit}
 
     @property
     def randomizer(self) -> KRandomizedResponse:

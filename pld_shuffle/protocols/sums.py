@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ from ..mechanisms import CountedBits, SummedNoise, Threshold
 from ..numerics.search import InfeasibleError
 from ..numerics.sides import Array
 from ..numerics.tuning import JOINT_BITS
-from ..numerics.validation import integer_in, open_unit, positive_int, probabilities
+from ..numerics.validation import OpenUnit, PositiveInt, integer_in, positive_int, probabilities
 from ..randomizers.base import IntArray, generator
 from ..shares import Binomial
 from .histograms import Bins, HistogramEstimate
@@ -63,9 +63,7 @@ class RealSum(OneMessage):
     for the noise per value that the last one needed, or 1/16 more or less, as long as the error falls.
     """
 
-    k: int
-
-    CHECKS: ClassVar = {"k": positive_int}
+    k: PositiveInt
 
     analyze = GammaNoise._sum
 
@@ -121,9 +119,7 @@ class UnarySum(GammaNoise):
     shuffled position by position (bits all different), and lower ends of its brackets are not the joint shuffle's.
     """
 
-    bits: int
-
-    CHECKS: ClassVar = {"bits": positive_int}
+    bits: PositiveInt
 
     analyze = GammaNoise._sum
 
@@ -203,9 +199,7 @@ class RateNoise(OneMechanism):
     1 - r is at least 1e-3/honest, or 1e-14.
     """
 
-    rate: float
-
-    CHECKS: ClassVar = {"rate": open_unit}
+    rate: OpenUnit
 
     @classmethod
     def _at(cls: type[P], parameter: float, **design: Any) -> P:

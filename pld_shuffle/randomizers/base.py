@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,7 +119,7 @@ def settle(instance: object, **values: object) -> None:
         object.__setattr__(instance, name, value)
 
 
-local_epsilon = between(0.0, EPS0_MAX, "(]")
+LocalEpsilon = Annotated[float, between(0.0, EPS0_MAX, "(]")]
 
 
 def generator(value: object) -> np.random.Generator:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.sides import Array, Side
 from ..numerics.validation import integer_in, real_array
-from .base import IntArray, LocalRandomizer, generator, integer_array, local_epsilon, read_only, settle
+from .base import IntArray, LocalEpsilon, LocalRandomizer, generator, integer_array, read_only, settle
 
 
 class Types(NamedTuple):
@@ -167,11 +167,9 @@ class ValuesRandomizer(FiniteRandomizer):
     """
 
     k: int
-    eps0: float
+    eps0: LocalEpsilon
 
     _most_values: ClassVar[int | None] = None
-
-    CHECKS: ClassVar = {"eps0": local_epsilon}
 
     def __post_init__(self) -> None:
         settle(self, k=integer_in("k", self.k, 2, self._most_values))

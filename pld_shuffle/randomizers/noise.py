@@ -11,16 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.sides import Array, Side
 from ..numerics.tuning import NOISE_CELLS, TYPE_ALLOWANCE, TYPE_CELLS
-from ..numerics.validation import keywords_only, positive_float, probabilities
+from ..numerics.validation import PositiveFloat, keywords_only, probabilities
 from . import noise_laws
-from .base import LocalRandomizer, generator, local_epsilon
+from .base import LocalEpsilon, LocalRandomizer, generator
 from .joint import Types
 
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
@@ -54,9 +53,7 @@ class Laplace(Noise):
     eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
     """
 
-    eps0: float
-
-    CHECKS: ClassVar = {"eps0": local_epsilon}
+    eps0: LocalEpsilon
     mass_error = 1e-13
 
     def slot_laws(self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0) -> list[Array]:
@@ -103,10 +100,9 @@ class Gaussian(Noise):
     sigma: standard deviation, positive. Raises TypeError or ValueError for anything else.
     """
 
-    sigma: float
+    sigma: PositiveFloat
 
     eps0 = math.inf
-    CHECKS: ClassVar = {"sigma": positive_float}
 
     @property
     def unhidden(self) -> str | None:  # type: ignore[override]

@@ -26,7 +26,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,8 @@ from .joint import FiniteRandomizer, ValuesRandomizer
 
 BitArray = NDArray[np.uint8]
 
+Variant = Literal["symmetric", "optimised"]
+VARIANTS: tuple[Variant, ...] = ("symmetric", "optimised")
 MOST_BITS = 2**24
 """Longest vector accepted."""
 
@@ -105,11 +107,11 @@ class UnaryEncoding(NoisyVector, ValuesRandomizer):
     Raises TypeError or ValueError for anything else.
     """
 
-    variant: Literal["symmetric", "optimised"] = "symmetric"
+    variant: Annotated[Literal["symmetric", "optimised"], partial(choice, options=("symmetric", "optimised"))] = (
+        "symmetric"
+    )
 
     _most_values = MOST_BITS
-
-    CHECKS: ClassVar = {"variant": partial(choice, options=("symmetric", "optimised"))}
 
     @property
     def channel(self) -> BitChannel:
@@ -139,15 +141,10 @@ class RAPPOR(NoisyVector):
     anything else, and ValueError unless one report has an eps0 in (0, 700] (inf: no noise on a bit in either step).
     """
 
-    k: int
-    noise: float
-    one_if_zero: float
-    one_if_one: float
-
-    CHECKS: ClassVar = {
-        "k": partial(integer_in, lowest=2, highest=MOST_BITS), "noise": between(0.0, 1.0, "[)"),
-        "one_if_zero": between(0.0, 1.0), "one_if_one": between(0.0, 1.0),
-    }  # fmt: skip
+    k: Annotated[int, partial(integer_in, lowest=2, highest=MOST_BITS)]
+    noise: Annotated[float, between(0.0, 1.0, "[)")]
+    one_if_zero: Annotated[float, between(0.0, 1.0)]
+    one_if_one: Annotated[float, between(0.0, 1.0)]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,7 +27,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -168,11 +168,9 @@ class LocalHashing(ValuesRandomizer):
     bound for k > 4. Raises TypeError or ValueError for anything else.
     """
 
-    buckets: int
+    buckets: Annotated[int, partial(integer_in, lowest=2, highest=_LARGEST)]
 
     _most_values = _LARGEST
-
-    CHECKS: ClassVar = {"buckets": partial(integer_in, lowest=2, highest=_LARGEST)}
 
     @cached_property
     def prime(self) -> int:
