@@ -1,14 +1,10 @@
 """Audits: what somebody's implementation gives away, measured from its outputs, next to what is proved or claimed.
 
 For a set S of outputs that was chosen without looking at the runs it is tested on, (epsilon, delta)-DP says
-P(S) <= e^epsilon Q(S) + delta. So
-
-    epsilon >= log((p - delta) / q),   p <= P(S), q >= Q(S) with the stated confidence together,
-
-the ends p, q of Clopper and Pearson (1934), each failing with half of 1 - confidence. A quarter of the runs fits
-statistics of outputs (estimates of the likelihood ratio), a quarter chooses one of them, a
-threshold and which dataset comes first, and half is tested: a bad choice only makes the bound small.
-docs/howto/audit.md: what it does not say, and how many runs it needs.
+P(S) <= e^epsilon Q(S) + delta, so epsilon >= log((p - delta) / q) with p <= P(S) and q >= Q(S): the ends of Clopper and
+Pearson (1934), each failing with half of 1 - confidence. A quarter of the runs fits statistics of outputs (estimates of
+the likelihood ratio), a quarter chooses one of them, a threshold and which dataset comes first, and half is tested: a
+bad choice only makes the bound small. docs/howto/audit.md: what it does not say, and how many runs it needs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What tight accounting buys: every bound that is valid at one setting, side by side.
 
-A bound is listed if it covers the randomizer *and* the adversary that were asked about. Adversaries see more and more:
-the shuffled reports; who of the other users answered at random as well ("weak"); and whether the target did ("strong").
-A bound against one who sees more is valid for one who sees less, never the other way round: not even pure local DP
+A bound is listed if it covers the randomizer *and* the adversary (`bounds.Adversary`) that were asked about. One
+against an adversary who sees more is valid for one who sees less, never the other way round: not even pure local DP
 covers the strong adversary. With subsampling everything is for somebody who sees the shuffled reports only.
 
 Single-round guarantees (epsilon_1, delta_1) become guarantees for the asked rounds in two steps: a hidden random cohort

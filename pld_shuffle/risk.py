@@ -1,17 +1,16 @@
 """What an attacker can do: privacy profiles read as hypothesis tests, certified from both sides.
 
 The attacker sees what the adversary of the accountant sees, knows all that two neighbouring datasets D and D' share,
-and guesses which one it is. A test answers D' on a set A of views; with P, Q the laws of the view under D, D', FPR =
-P(A) and TPR = Q(A). With h(g) = sup_A Q(A) - g P(A), delta(epsilon) = h(e^epsilon), the duality of Neyman and Pearson
-says (Wasserman and Zhou 2010; Dong, Roth and Su 2022, section 2.3)
+and guesses which one it is. With P, Q the laws of the view under D, D' and h(g) = sup_A Q(A) - g P(A), so that
+delta(epsilon) = h(e^epsilon), the duality of Neyman and Pearson says (Wasserman and Zhou 2010; Dong, Roth and Su 2022,
+section 2.3)
 
     largest TPR at FPR alpha = min over g >= 0 of  v(g) = alpha g + h(g).
 
 The pairs here are symmetric, so h(g) = 1 - g + g h(1/g) gives the g below 1. delta is bracketed at finitely many points
 g. Every point gives an upper bound of the minimum; below it, between neighbours a < b, v being convex,
-v(g) >= alpha a + h(b), and v lies above the lines through the points on either side. An upper bound on TPR or advantage
-binds *every* attack. The other side is what the best test attains against the stated *pair*, which need not be the
-protocol.
+v(g) >= alpha a + h(b), and v lies above the lines through the points on either side. An upper bound binds *every*
+attack; the other side is what the best test attains against the stated *pair*, which need not be the protocol.
 """
 
 from __future__ import annotations

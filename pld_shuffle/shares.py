@@ -1,17 +1,8 @@
 """Shares of integer noise that clients, servers or a shuffler add: what one is, and the law of a sum of many.
 
 A share is a frozen value of named numbers; `total` is the exact law of so many of them (`numerics.integer_laws`, with
-bounds on all that is neglected). All are log-concave but the negative binomial of
-shape below 1, whose sums are once their shapes add up to 1.
-
-| share | the sum of m |
-|---|---|
-| `Binomial(trials, p)` | Bin(m trials, p) |
-| `Poisson(mean)` | Poisson(m mean) |
-| `NegativeBinomial(shape, p)` | shape m shape; two-sided: the difference of two such |
-| `Skellam(variance)` | Skellam of m times the variance |
-| `DiscreteLaplace(scale)` | the difference of two negative binomials of shape m |
-| `DiscreteGaussian(sigma)` | no discrete Gaussian, though close to one for sigma above 1 |
+bounds on all that is neglected). All are log-concave but the negative binomial of shape below 1, whose sums are once
+their shapes add up to 1. A sum of discrete Gaussians is none, though close to one for sigma above 1.
 
 Distributed discrete Laplace noise (Goryczka and Xiong 2017) is NegativeBinomial(1/n, 1 - exp(-1/scale),
 two_sided=True) from each of n clients. Sums of discrete Gaussians: Kairouz, Liu, Steinke 2021; Skellam noise:

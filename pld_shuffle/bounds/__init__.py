@@ -2,19 +2,10 @@
 
     Bennett().epsilon(eps0=1.0, delta=1e-6, n=10_000)
 
-| object | source | covers |
-|---|---|---|
-| `Erlingsson` | Erlingsson et al., SODA 2019 | any randomizer, eps0 < 1/2 |
-| `BalleTheorem6`, `BalleTheorem1(k)` | Balle et al., CRYPTO 2019 | any randomizer; k-RR |
-| `Hoeffding(blanket)`, `Bennett(blanket)` | Balle et al., CRYPTO 2019 | generic, k-RR and Laplace blankets |
-| `Cheu` | Cheu et al., EUROCRYPT 2019 | binary randomized response |
-| `ClonesClosedForm` | Feldman et al., FOCS 2021 | any randomizer |
-| `StrongerClonesClosedForm` | Feldman et al., SODA 2023 | any randomizer |
-
-Beside them, functions that are about more than one round: `girgis_rdp`, `girgis_epsilon` (Girgis et al., NeurIPS 2021),
-`rdp_to_epsilon` (Canonne et al. 2020), and the optimal composition of (epsilon, delta) guarantees. All
-are upper bounds, all arguments are keywords, and arguments outside a theorem's range raise `OutOfRange` (a ValueError).
-docs/bounds.md has the proofs. This package does not use the accountant: it is the opponent in every comparison.
+Beside them, functions that are about more than one round (Renyi bounds, and the optimal composition of (epsilon, delta)
+guarantees), or about noise in a sum. All are upper bounds, all arguments are keywords, and arguments outside a
+theorem's range raise `OutOfRange` (a ValueError). docs/bounds.md says what each covers and whose proof it rests on.
+This package does not use the accountant: it is the opponent in every comparison.
 """
 
 from __future__ import annotations

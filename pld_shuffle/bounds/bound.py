@@ -6,17 +6,11 @@ has a meaning but lies outside what a theorem covers is `OutOfRange`. No bound r
 *Rounding.* A Fraction or a longdouble becomes the neighbouring double for which the bound is larger. A bound is
 evaluated as it is written, then moved to its safe side by `MARGIN`, relative in epsilon, absolute in log delta.
 
-*Closed forms* (docs/bounds.md). `Erlingsson` (SODA 2019), as in Balle, Bell, Gascon, Nissim 2019, Theorem 4; *the
-constants rest on the authors' proof*. The formula is returned as it stands even where it exceeds eps0. `Cheu`
-(EUROCRYPT 2019, section 4.2, in its linear form): with probability lambda/n a user answers a fair coin, lambda =
-2n/(e^eps0 + 1). `ClonesClosedForm`, `StrongerClonesClosedForm` (Feldman, McMillan, Talwar, FOCS 2021 and SODA 2023):
-nothing here rests on the proof of 2023, which has an erratum; only those of 2021 are for randomizers chosen adaptively,
-one user after the other. What these papers evaluate numerically is the pair of ``ShuffledLDP(eps0, n,
-analysis="clones")``, or "stronger-clones".
+*Closed forms* are returned as they stand even where they exceed eps0. What the papers of clones evaluate numerically is
+the pair of ``ShuffledLDP(eps0, n, analysis="clones")``, or "stronger-clones".
 
-Noise in one sum of integers: binomial (cpSGD), Skellam, and sums of discrete Gaussians. These are for one coordinate
-that moves by an integer `sensitivity`, the sum of `shares` independent shares, and rest on their authors' proofs;
-`SummedNoise` has the exact laws. Renyi bounds compose by adding up, `rdp_to_epsilon` converts.
+*Noise in one sum of integers* (cpSGD, Skellam, discrete Gaussians): one coordinate moves by an integer `sensitivity`,
+and the noise is the sum of `shares` independent shares. `SummedNoise` has the exact laws.
 """
 
 from __future__ import annotations
@@ -176,7 +170,7 @@ def log_expm1(x: float) -> float:
 
 
 class Erlingsson(Bound):
-    """12 eps0 sqrt(log(1/delta)/n), Erlingsson et al. 2019: any eps0-LDP randomizer."""
+    """12 eps0 sqrt(log(1/delta)/n), SODA 2019, as in Balle et al. 2019, Theorem 4; rests on the authors' proof."""
 
     name = "shuffling, closed form"
     source = "Erlingsson et al. 2019"
@@ -189,7 +183,10 @@ class Erlingsson(Bound):
 
 
 class Cheu(Bound):
-    """(1 - s/n) sqrt(32 log(4/delta)/s), s = lambda - sqrt(2 lambda log(2/delta)): binary randomized response."""
+    """(1 - s/n) sqrt(32 log(4/delta)/s), s = lambda - sqrt(2 lambda log(2/delta)), lambda = 2n/(e^eps0 + 1).
+
+    Binary randomized response (EUROCRYPT 2019, section 4.2, in its linear form).
+    """
 
     name = "binary randomized response"
     source = "Cheu et al. 2019"

@@ -1,8 +1,5 @@
 """Google's dp_accounting (0.4 or later): its distributions, its events, its accountant interface.
 
-`to_dp_accounting` and `from_dp_accounting` take distributions there and back, `to_event` central mechanisms there;
-`ShufflePrivacyAccountant` answers with our certified bounds, so that `calibrate_dp_mechanism` works with them.
-
 Neighbours are those of `NeighboringRelation.REPLACE_ONE`, or of REPLACE_SPECIAL: one user's record becomes the special,
 zero record (`ZeroOut`). Under REPLACE_ONE a noise multiplier is noise over the *norm* of one contribution, and
 replacing it moves a sum by twice that norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in

@@ -3,17 +3,11 @@
 A report carries a coin label, one of the target's two, or a neutral label, or none. The adversary is shown the labels.
 The pair is a mixture of tilted coins, `pairs.coins.CoinMixture` (docs/theory.md, section 2 and section 4).
 
-* Parameters (p, beta, q), alpha = beta/(p - 1): the target shows a coin label with probability alpha (p + 1), and else
-  a neutral one; the others the same labels, each 1/q times as often as the larger of the target's two laws.
-* k-ary randomised response: a random answer is a label, a coin label if it is one of the target's two values. The pair
-  is exact for an adversary who sees more or less of who answered at random.
-
 *Users with budgets of their own, and dummy reports*, shuffled together (docs/people.md, section 10). Who hides the
-target are the others who show a label. Each does so with a probability of its own, and the labels shown have one law
-for all of them: so their number is Poisson-binomial instead of binomial (`pairs.coins.MixedCoins`). A dummy is a user
-whose answer is always random: another user's report is a label with probability gamma, a dummy for certain. How many
-dummies a user sends does not depend on its value. For whoever sees which of the other users' messages are random the
-pair is exact; with gamma = 0 that is everybody who knows their values, as those can be taken off.
+target are the others who show a label, each with a probability of its own, and the labels shown have one law for all of
+them: so their number is Poisson-binomial (`pairs.coins.MixedCoins`). A dummy is a user whose answer is always random.
+How many dummies a user sends does not depend on its value. For whoever sees which of the other users' messages are
+random the pair is exact; with gamma = 0 that is everybody who knows their values, as those can be taken off.
 """
 
 from __future__ import annotations

@@ -1,18 +1,12 @@
 """Rounds in which a random part of the users takes part.
 
-* `Subsampled`: a hidden uniformly random cohort of a fixed size, out of which users may drop out.
-* `PoissonSampled`: every user takes part with one probability, independently.
-* `StickyCohort`: a cohort drawn once, hidden, and the same for many rounds.
+Who stays away sends one more report, "absent", whatever the value; the number of reports is visible. So a Poisson
+sample is everybody's shuffle of a randomizer with one more report, and dropouts are that in a cohort (docs/swap.md):
+what is proved for shuffled reports is proved for them.
 
-Who stays away sends one more report, "absent", whatever the value; the number of reports is visible. So the second is
-everybody's shuffle of a randomizer with one more report, and dropouts are that in a cohort (docs/swap.md): what is
-proved for shuffled reports is proved for them.
-
-*A sticky cohort* (docs/people.md, section 3): the general amplification of the *composed* pair of the T rounds, once.
-By advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) the view of all rounds together has H_s <= r h((s - 1
-+ r)/r), s >= 1, and by reflection for s < 1, h the profile on a known cohort and r the probability of being in it. For
-T = 1 Theorem C of docs/swap.md is sharper. The lower ends' attack: all other users hold the target's second value, so
-that who stands in looks like the second dataset (`pairs.profile.HiddenOrder`).
+*A sticky cohort* (docs/people.md, section 3): the general amplification (Balle, Barthe, Gaboardi 2018, Thm 2) of the
+*composed* pair of the T rounds, once. For T = 1 Theorem C of docs/swap.md is sharper. The lower ends' attack: all other
+users hold the target's second value, so that who stands in looks like the second dataset (`pairs.profile.HiddenOrder`).
 """
 
 from __future__ import annotations

@@ -2,20 +2,13 @@
 
 For every pair of values of the target, any of these bounds what the shuffled reports give away, and so does the least
 of them (`pairs.profile.Several`): the swap theorem (docs/swap.md) with V the law of some value, or the blanket; the
-blanket, where the adversary is told who drew from it (docs/theory.md, section 8); the (p, beta, q) reduction and
-stronger clones, which follow from it. For one randomised bit the number of ones is all there is to see:
-`pairs.bits` is exact.
-
-*The blanket adversary* (Balle, Bell, Gascon, Nissim 2019, section 5) is told who of the other n-1 users drew their
-report from the blanket (the part of the law that does not depend on the value), and those users' other reports. Its
-divergence is exact: the slot law with W the blanket (`pairs.slots`).
+blanket itself, where the adversary is told who drew from it (Balle, Bell, Gascon, Nissim 2019, section 5;
+docs/theory.md, section 8); the (p, beta, q) reduction and stronger clones, which follow from it. For one randomised bit
+the number of ones is all there is to see: `pairs.bits` is exact.
 
 *Lower ends* are attacks: n-1 users with one chosen value, and two chosen values of the target, are concrete
-neighbouring datasets, the slot law with W the law of the chosen value. The randomizer lists the triples (first, second,
-others) to try; reports of noise are merged to cells, which is a lower side.
-
-*Counted bits* (`CountedBits`): bits of which nothing but the number of ones is published, by secure sums or by a
-shuffler of equal bits. Certified for every dataset, and exact for one round but for the lattice.
+neighbouring datasets, the slot law (`pairs.slots`) with W the law of the chosen value. The randomizer lists the triples
+(first, second, others) to try; reports of noise are merged to cells, which is a lower side.
 """
 
 from __future__ import annotations

@@ -1,24 +1,17 @@
 """Sums that only a secure aggregator sees: of integers with shares of noise, of local reports, and counts cut below.
 
-Every client adds a share of noise. Secure aggregation shows no more than the sum, often modulo M. What hides a user are
-the shares of those clients whose noise is really in the sum and unknown to the adversary: all but the dropouts and the
-colluding ones. The law of their total is known exactly (`shares`); the pair is that law against itself moved by the
-sensitivity (docs/sums.md).
+*Shares.* What hides a user are the shares of those clients whose noise is really in the sum and unknown to the
+adversary: all but the dropouts and the colluding ones. The law of their total is known exactly (`shares`); the pair is
+that law against itself moved by the sensitivity (docs/sums.md).
 
-*Local reports* of which a secure sum is published (`Summed`): counts in place of a multiset, a number for numbers.
+*Local reports* (`Summed`; docs/sums.md, section 2). One-hot symbols: the sums are the shuffled multiset. Bits: counts
+per bin, of which a change of value touches two (`pairs.two_counts`). Gaussian noise: central noise of variance n
+sigma^2, exactly. Laplace noise: n users' noise is a sum of n discrete Laplace numbers on a lattice that 1 lies on, and
+an independent rest; without the rest it is too narrow by a share of about 1e-4 of the variance. Who sees only in which
+cell of a lattice the sum lies has an attack.
 
-* A report that is one of finitely many symbols, written as a one-hot vector: the sums are how often each symbol came,
-  which is the shuffled multiset (k-ary and binary randomised response, Hadamard response, any `DiscreteRandomizer`).
-* A report of bits (unary encoding, one-hot RAPPOR): the sums are counts per bin, not which bits came together. A
-  change of value touches two of them, each a sum of independent bits: `pairs.two_counts`.
-* Gaussian noise on a number in [0, 1]: the sum is central Gaussian noise of variance n sigma^2, exactly.
-* Laplace noise on a number in [0, 1]: n users' noise is a sum D of n discrete Laplace numbers on a lattice that 1 lies
-  on, and a rest that is independent of it. D against itself moved by 1 dominates, and is too narrow by a share of about
-  1e-4 of the variance (docs/sums.md, section 2). Who sees only in which cell of a lattice the sum lies has an attack.
-
-*Sample and threshold* (`Threshold`): histograms in which users take part at random, and small counts are suppressed.
-The pair of one bin (`pairs.thresholds`) is exact for one round, whatever the counts are. A user who changes its value
-leaves one bin and enters another one: that pair next to its reverse (docs/sums.md, section 4). Source: Bharadwaj and
+*Sample and threshold* (`Threshold`; docs/sums.md, section 4). The pair of one bin (`pairs.thresholds`) is exact for one
+round, whatever the counts are; who moves between two bins shows that pair next to its reverse. Source: Bharadwaj and
 Cormode 2021, whose bound Brave's Nebula uses.
 """
 

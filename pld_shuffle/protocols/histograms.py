@@ -1,23 +1,15 @@
-"""Histograms: by k-ary randomized response, from noisy one-hot vectors, and from memoised ones (RAPPOR).
+"""Histograms: by k-ary randomized response, from noisy one-hot vectors, from memoised ones (RAPPOR), and with dummies.
 
-How often a bin is named has a mean and a variance linear in its true count (docs/protocols.md).
+How often a bin is named has a mean and a variance linear in its true count (docs/protocols.md). Privacy counts the
+dummies of `honest` users only; errors are of a run in which everybody sends theirs (docs/sums.md, section 6).
 
-* Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1): `ShuffledRR` with the weak adversary, who sees a
-  little more than the shuffled reports; for k = 2 `CountedBits`.
-* Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4): `Shuffled` with the randomizer. If only the sums of the
-  bits are published, see `Summed`.
+*The catch.* In a `BitHistogram` all noise is fresh in every round, both steps of a `RAPPOR` too. With the permanent
+noise drawn once and kept, for values that do not change, use `RAPPORHistogram`: all its collections together are a
+post-processing of *one* shuffled collection of the memoised filters, `lifetime_mechanism`, accounted once. That needs
+the same users in every collection; where values change, filters are to be memoised anew, and the lifetimes composed.
 
-In a `BitHistogram` all noise is fresh in every round, both steps of a `RAPPOR` too. With the permanent noise drawn once
-and kept, for values that do not change, use `RAPPORHistogram`: all its collections together are a post-processing of
-*one* shuffled collection of the memoised filters, `lifetime_mechanism`, accounted once. That needs the same users in
-every collection; where values change, filters are to be memoised anew, and the lifetimes composed.
-
-*With dummies*, several messages a user, of which one has the value: `BallsIntoBins` (Luo, Wang, Yi 2022) sends
-uniformly random values next to it, `MixDUMP` (Li et al. 2023) the value by k-ary randomised response, and `FakeUsers`
-(Cheu and Zhilyaev 2022) one-hot bits, each flipped with probability f, and as many vectors of flipped zeros as wanted
-(docs/sums.md, section 6).
-
-Privacy counts the dummies of `honest` users only; errors are of a run in which everybody sends theirs.
+Sources: Balle, Bell, Gascon, Nissim 2019, Algorithm 1; Erlingsson, Pihur, Korolova 2014, section 4; Luo, Wang, Yi 2022
+(`BallsIntoBins`); Li et al. 2023 (`MixDUMP`); Cheu and Zhilyaev 2022 (`FakeUsers`).
 """
 
 from __future__ import annotations

@@ -5,16 +5,13 @@ the honest users' data, so the whole view is a post-processing of the honest use
 of runs in which everybody follows the protocol.
 
 Rounds: the same users take part in every round and draw fresh noise; their values may change from round to round, also
-in answer to earlier outputs. The exception is `RAPPORHistogram`, and its `ledger` knows. Most protocols are
-`OneMechanism`, one round being one `mechanism`; `UnarySum` (a round is several) and `RAPPORHistogram` (several
-collections are not several rounds) are not.
+in answer to earlier outputs. The exception is `RAPPORHistogram`, and its `ledger` knows.
 
 Upper ends of an accountant's brackets hold for the protocol. Lower ends are those of an attack, or enclose the *stated*
 pair: they are the protocol's own where its docstring calls the pair exact.
 
 A protocol has one positive parameter of noise, in which its privacy is monotone; `from_budget` finds the least noise
 that the accountant can prove. That it is monotone only steers the search: what is returned was accounted for by itself.
-A class says how the parameter is put in (`_at`) and where to look for it (`_search`).
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
 """Sums by randomized response: of bits, and of real numbers in [0, 1] in one message per user or in several bits.
 
-Estimates but those of ZSUM are unbiased; protocols and errors are in docs/protocols.md.
+Protocols and errors are in docs/protocols.md. Bits: Cheu, Smith, Ullman, Zeber, Zhilyaev 2019, several of them their
+section 5. Reals: Balle, Bell, Gascon, Nissim 2019, Algorithms 2 and 3; every user rounds alone and hockey-stick
+divergence is jointly convex, so (k+1)-ary randomized response dominates, attained by values on the grid.
 
-* Bits (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019). Privacy: `CountedBits`; exact.
-* Reals (Balle, Bell, Gascon, Nissim 2019, Algorithms 2 and 3). Every user rounds alone and hockey-stick divergence is
-  jointly convex, so (k+1)-ary randomized response dominates, attained by values on the grid: `ShuffledRR` with the weak
-  adversary, `CountedBits` for k = 1.
-* Several bits (Cheu et al. 2019, section 5). A round of up to JOINT_BITS bits is `CountedBits` with r bits a user; one
-  of more is r runs, as in the paper, whose epsilon is .05 to 1.3 % larger.
-* ZSUM, sums of bits that report 0 for 0, and the histogram built on it (Balcer and Cheu 2020). Every user sends two
-  bits, the true one and noise Ber(r), r near 1 (Cheu 2022, section 3.2). The analyzer reports 0 unless more than n ones
-  arrive, so that a true sum of 0 is always reported as 0. The truncation makes it biased; the error is exact. The
-  histogram runs one ZSUM per bin, messages labelled by the bin: empty bins are reported as empty, however many there
-  are. Privacy: the view is the number of ones (in every bin), x + Bin(honest, r), with exact pairs (docs/sums.md).
+ZSUM (Balcer and Cheu 2020; Cheu 2022, section 3.2): every user sends the true bit and noise Ber(r), r near 1. The
+analyzer reports 0 unless more than n ones arrive, so that a true sum of 0 is always reported as 0. That makes it the
+one biased estimate here; its error is exact. The histogram runs one ZSUM per bin, so that empty bins are reported as
+empty. The view is the number of ones (in every bin), x + Bin(honest, r), with exact pairs (docs/sums.md).
 """
 
 from __future__ import annotations

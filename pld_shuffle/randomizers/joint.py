@@ -5,11 +5,6 @@ the rows share a column, so that exponentially many reports become a handful, an
 shuffle model sees the laws through these ratios only. A finite randomizer tells two things, its masses and `kinds` (its
 symmetry); `FiniteRandomizer` derives the blanket's laws (docs/theory.md, section 8), the types of the swap theorem
 (docs/swap.md), and the concrete attack "all others hold w", ``joint_law((first, second, w))``.
-
-`DiscreteRandomizer` has any finite output law, its parameters computed from the matrix. With R_i row i of the law,
-low(y) = min_i R_i(y), high(y) = max_i R_i(y),
-
-    eps0 = log max_y high(y) / low(y),   tv = max_{i<j} TV(R_i, R_j),   gamma = sum_y low(y).
 """
 
 from __future__ import annotations

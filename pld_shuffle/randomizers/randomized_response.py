@@ -1,14 +1,10 @@
 """Randomizers of one value out of k: randomized response, of values and of sets, local hashing, Hadamard response.
 
-*Randomized response*: the truth with probability e^eps0 / (e^eps0 + k - 1), else another value.
+*Randomized response*: a uniform answer over all k values with probability gamma = k / (e^eps0 + k - 1), otherwise the
+truth. That gamma is also the blanket probability, and the blanket is uniform (Balle et al. 2019, Lemma 6.1).
 
-Equivalently: with probability gamma = k / (e^eps0 + k - 1) a uniform answer over all k values, otherwise the truth.
-That gamma is also the blanket probability, and the blanket is uniform (Balle et al. 2019, Lemma 6.1). For two values
-the total variation tanh(eps0 / 2) is the largest that pure eps0-LDP allows (Kairouz, Oh, Viswanath 2015).
-
-Subset selection reports a set of s values instead, which contains the true one more often than not: every set with it
-has weight e^eps0, every other set of size s weight 1. C(k-2, s-1) sets contain one value but not another, and every set
-misses some value (Ye and Barg 2018; Wang et al. 2016).
+*Subset selection* (Ye and Barg 2018; Wang et al. 2016): a set of s values; every set with the true one has weight
+e^eps0, every other one weight 1.
 
 *Local hashing* (Wang, Blocki, Li, Jha, USENIX Security 2017): a random hash function, and the randomized response of
 the hashed value. The hash family is (polynomials of degree 3 in x mod P) mod l, with P the smallest prime that is at
