@@ -49,7 +49,6 @@ STATUSES = f"""exit status:
 #: Fields that say who took part; the other ones of a mechanism say what was sent.
 WHO = ("n", "population", "rate", "sampling", "dropout", "dropout_limit", "rounds")
 
-
 Found = Iterator[Report]
 
 
@@ -94,7 +93,8 @@ def _parser() -> _Parser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        text = f"{command.summary[0].upper()}{command.summary[1:]}.\n\nexample: {command.example}"
+        example = f"pld-shuffle {command.name} {command.example}".strip()
+        text = f"{command.summary[0].upper()}{command.summary[1:]}.\n\nexample: {example}"
         epilog = "\n".join((*fields.kind_lines(), "", STATUSES)) if command.flags else ""
         one: _Parser = parsers.add_parser(command.name, help=command.summary, description=text, epilog=epilog)
         one.set_defaults(run=command.run, plot=None)
@@ -204,9 +204,9 @@ class Command(NamedTuple):
 
     name: str
     summary: str
-    example: str
     flags: Callable[[_Parser], None] | None
     run: Callable[[argparse.Namespace], Found]
+    example: str = ""
     picture: str = ""
 
 
@@ -376,12 +376,11 @@ def _plan(arguments: argparse.Namespace) -> Found:
     target = {"epsilon": arguments.epsilon, "delta": arguments.delta}
     with _phase(f"looking for {arguments.solve}"), _blaming():
         found = pld_shuffle.solve(arguments.solve, _given(arguments, "rounds"), **target, rtol=rtol)
-    accountant = found.run
-    report = Report(arguments.command, accountant.ledger, rtol)
+    report = Report(arguments.command, found.run.ledger, rtol)
     report.add_plan(found)
     yield report
     marks, meant = [(found.achieved.upper, found.delta)], (found.epsilon, found.delta)
-    _draw(arguments.plot, _title(accountant), "privacy_curve", accountant, marks=marks, target=meant)
+    _draw(arguments.plot, _title(found.run), "privacy_curve", found.run, marks=marks, target=meant)
 
 
 def _train_flags(parser: _Parser) -> None:
@@ -455,31 +454,24 @@ def _warm_up(arguments: argparse.Namespace) -> Found:
 ASKED, CURVE = "what is asked", "delta against epsilon"
 
 COMMANDS = (
-    Command("account", "account a training log: epsilon in all, and spent after each round",
-            "pld-shuffle account LOG.csv --delta 1e-6 --plot spent.png", _account_flags, _account,
-            "epsilon after each round"),
-    Command("epsilon", "epsilon of equal rounds at a delta",
-            "pld-shuffle epsilon --eps0 4 --n 10000 --rounds 10 --delta 1e-6",
-            _question_flags("delta"), _answered, CURVE),
-    Command("delta", "delta of equal rounds at an epsilon",
-            "pld-shuffle delta --randomizer unary-encoding --k 16 --eps0 2 --n 10000 --epsilon 1",
-            _question_flags("epsilon"), _answered, CURVE),
+    Command("account", "account a training log: epsilon in all, and spent after each round", _account_flags, _account,
+            "LOG.csv --delta 1e-6 --plot spent.png", "epsilon after each round"),
+    Command("epsilon", "epsilon of equal rounds at a delta", _question_flags("delta"), _answered,
+            "--eps0 4 --n 10000 --rounds 10 --delta 1e-6", CURVE),
+    Command("delta", "delta of equal rounds at an epsilon", _question_flags("epsilon"), _answered,
+            "--randomizer unary-encoding --k 16 --eps0 2 --n 10000 --epsilon 1", CURVE),
     Command("compare", "all published bounds on epsilon that are valid for equal rounds",
-            "pld-shuffle compare --eps0 4 --n 10000 --rounds 100 --delta 1e-6",
-            _question_flags("delta", None), _compare, "the bounds side by side"),
-    Command("risk", "what attacks can reach: true positives at a rate of false ones",
-            "pld-shuffle risk --eps0 4 --n 10000 --rounds 100 --fpr 1e-3", _risk_flags, _risk),
-    Command("plan", "the parameter that just meets an epsilon at a delta, safe side",
-            "pld-shuffle plan --solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2"
-            " --delta 1e-6", _plan_flags, _plan, CURVE),
+            _question_flags("delta", None), _compare,
+            "--eps0 4 --n 10000 --rounds 100 --delta 1e-6", "the bounds side by side"),
+    Command("risk", "what attacks can reach: true positives at a rate of false ones", _risk_flags, _risk,
+            "--eps0 4 --n 10000 --rounds 100 --fpr 1e-3"),
+    Command("plan", "the parameter that just meets an epsilon at a delta, safe side", _plan_flags, _plan,
+            "--solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2 --delta 1e-6", CURVE),
     Command("train", "epsilon of DP-SGD as it was run: shuffled batches, say, and not Poisson samples",
-            "pld-shuffle train --n 50000 --batch 499 --epochs 1 --sigma 1 --sampler shuffle --delta 1e-6",
-            _train_flags, _train, CURVE),
+            _train_flags, _train, "--n 50000 --batch 499 --epochs 1 --sigma 1 --sampler shuffle --delta 1e-6", CURVE),
     Command("audit", "a lower bound on epsilon from an implementation's outputs, next to what is proved",
-            "pld-shuffle audit FIRST.csv SECOND.csv --delta 1e-3 --randomizer binary-rr --eps0 3 --n 30",
-            _audit_flags, _audit),
-    Command("warm-up", "compile all loops now, once on this machine, not when they are needed",
-            "pld-shuffle warm-up", None, _warm_up),
+            _audit_flags, _audit, "FIRST.csv SECOND.csv --delta 1e-3 --randomizer binary-rr --eps0 3 --n 30"),
+    Command("warm-up", "compile all loops now, once on this machine, not when they are needed", None, _warm_up),
 )  # fmt: skip
 
 

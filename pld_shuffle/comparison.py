@@ -31,8 +31,7 @@ from .randomizers import KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
 from .shares import Binomial, DiscreteGaussian, Share, Skellam
 
-#: Shares of delta given to the single rounds; the rest is for their composition.
-_SHARES = (0.5, 0.1, 0.9, 0.01)
+_SHARES = (0.5, 0.1, 0.9, 0.01)  # of delta, given to the single rounds; the rest is for their composition
 #: Analyses of one round that their papers evaluate numerically; here that is done by the accountant.
 NUMERICAL = {"stronger clones": "Feldman et al. 2023", "clones": "Feldman et al. 2021, Thm 3.2"}
 

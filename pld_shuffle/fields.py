@@ -29,12 +29,9 @@ if TYPE_CHECKING:
 Value = Any  # an int, a float or a str; of the field randomizer also a `randomizers.LocalRandomizer`
 Row = TypeVar("Row", "Field", "Kind")
 
-#: The end of a name that is the path of a file.
-LAW = ".csv"
-#: Rounds in a row of a log, or in a plan, at most: beyond, answers take minutes and gigabytes.
-MOST_ROUNDS = 10**9
-#: Titles at least as alike as this (difflib's ratio) are the same word misspelt.
-ALIKE = 0.8
+LAW = ".csv"  # the end of a name that is the path of a file
+MOST_ROUNDS = 10**9  # in a row of a log, or in a plan: beyond, answers take minutes and gigabytes
+ALIKE = 0.8  # titles at least as alike as this (difflib's ratio) are the same word misspelt
 
 
 class FieldError(ValueError):
@@ -194,18 +191,16 @@ MECHANISM_FIELDS = _table(
     Field("n", int, "USERS", "users whose reports are shuffled together, or summed, in a round",
           Range(1, 10**13, 1000, False, whole=True),
           ("users", "num_users", "clients", "num_clients", "cohort", "cohort_size", "participants")),
-    Field("eps0", float, "EPS", "local budget", _EPS0,
-          ("epsilon0", "eps", "epsilon", "local_epsilon", "local_eps")),
+    Field("eps0", float, "EPS", "local budget", _EPS0, ("epsilon0", "eps", "epsilon", "local_epsilon", "local_eps")),
     Field("k", int, "SIZE", "number of values a user can have"),
-    Field("gamma", float, "PROB", "probability of a uniformly random answer",
-          Range(1e-12, 1.0, 0.1, False)),
+    Field("gamma", float, "PROB", "probability of a uniformly random answer", Range(1e-12, 1.0, 0.1, False)),
     Field("tv", float, "BETA", "largest total variation of two output laws"),
-    Field("p", float, "RATIO", "largest likelihood ratio within a pair of output laws; of a share: the"
-          " probability of a one, or of a success"),
+    Field("p", float, "RATIO", "largest likelihood ratio within a pair of output laws; of a share: the probability of"
+          " a one, or of a success"),
     Field("q", float, "RATIO", "largest ratio of a pair's larger law to any other user's law"),
     Field("adversary", str, "WHO", "strong (default), weak or strong-conditional"),
-    Field("randomizer", str, "NAME", "the local randomizer that all users run; or LAW.csv, the probabilities of"
-          " its reports, a row for each value of a user"),
+    Field("randomizer", str, "NAME", "the local randomizer that all users run; or LAW.csv, the probabilities of its"
+          " reports, a row for each value of a user"),
     Field("variant", str, "WHICH", "symmetric (default) or optimised"),
     Field("buckets", int, "COUNT", "number of hash values"),
     Field("size", int, "COUNT", "number of values in a reported set"),
@@ -213,8 +208,8 @@ MECHANISM_FIELDS = _table(
     Field("one_if_zero", float, "PROB", "probability of reporting 1 for a bit that is 0"),
     Field("one_if_one", float, "PROB", "probability of reporting 1 for a bit that is 1"),
     Field("bits", int, "COUNT", "bits a user sends (default 1)"),
-    Field("analysis", str, "WHICH", "tightest (default); ldp: stronger-clones or clones; shuffled: blanket,"
-          " reduction or stronger-clones"),
+    Field("analysis", str, "WHICH", "tightest (default); ldp: stronger-clones or clones; shuffled: blanket, reduction"
+          " or stronger-clones"),
     Field("sigma", float, "DEVIATION", "standard deviation of Gaussian noise", _NOISE),
     Field("scale", float, "SCALE", "scale of Laplace noise", _NOISE),
     Field("sensitivity", float, "DISTANCE", "how far a user can move the exact answer (default 1)"),
@@ -237,18 +232,17 @@ MECHANISM_FIELDS = _table(
     Field("norm", float, "BOUND", "bound on the norm of one user's contribution (default 1)"),
     Field("population", int, "USERS", "the cohort is a uniformly random subset of this many users",
           Range(1, 10**18 - 1, 10**6, False, whole=True)),
-    Field("rate", float, "SHARE", "the cohort's share of all users; poisson: the probability of taking"
-          " part", Range(1e-12, 1.0, 1e-2, True), ("sampling_rate", "sample_rate")),
-    Field("sampling", str, "HOW", "fixed (default): a cohort of n users; poisson: each of n users takes"
-          " part independently, with probability rate"),
-    Field("dropout", float, "PROB", "probability that a member of the cohort sends nothing, whatever the"
-          " data (default 0)"),
+    Field("rate", float, "SHARE", "the cohort's share of all users; poisson: the probability of taking part",
+          Range(1e-12, 1.0, 1e-2, True), ("sampling_rate", "sample_rate")),
+    Field("sampling", str, "HOW", "fixed (default): a cohort of n users; poisson: each of n users takes part"
+          " independently, with probability rate"),
+    Field("dropout", float, "PROB", "probability that a member of the cohort sends nothing, whatever the data (default"
+          " 0)"),
     Field("dropout_limit", float, "PROB", "instead of dropout: at most that for every other member, each with a"
           " probability of its own (default 0)"),
 )  # fmt: skip
 
-#: How the users of a round are drawn.
-SAMPLINGS = ("fixed", "poisson")
+SAMPLINGS = ("fixed", "poisson")  #: how the users of a round are drawn
 #: How the batches of a training run are drawn (`training`).
 SAMPLERS = ("shuffle", "poisson", "balls-and-bins", "fixed-size", "cyclic")
 
@@ -261,8 +255,8 @@ LOG_FIELDS = _table(
 
 #: What a plan of `solve` or `sweep` and the command line have besides.
 QUESTION_FIELDS = _table(
-    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, MOST_ROUNDS, 100, True, whole=True),
-          least=1, most=MOST_ROUNDS),
+    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, MOST_ROUNDS, 100, True, whole=True), least=1,
+          most=MOST_ROUNDS),
     Field("delta", float, "DELTA", "asks for epsilon at this delta, e.g. 1e-6", least=0, most=1),
     Field("epsilon", float, "EPS", "asks for delta at this epsilon, e.g. 1", least=0),
     Field("rtol", float, "RTOL", "relative width asked of the bracket on delta (default 1e-3)"),
@@ -270,10 +264,8 @@ QUESTION_FIELDS = _table(
 
 FIELDS = MECHANISM_FIELDS | LOG_FIELDS | QUESTION_FIELDS
 
-#: Every column a log may have with a meaning.
-COLUMNS = ("round", *MECHANISM_FIELDS, "count")
-#: Every field a plan of `solve` or `sweep` may have.
-PLAN_FIELDS = (*MECHANISM_FIELDS, *QUESTION_FIELDS)
+COLUMNS = ("round", *MECHANISM_FIELDS, "count")  #: every column a log may have with a meaning
+PLAN_FIELDS = (*MECHANISM_FIELDS, *QUESTION_FIELDS)  #: every field a plan of `solve` or `sweep` may have
 
 _COHORT = ("population", "rate")
 _BIT = (("eps0",), ("gamma",), ("one_if_one", "one_if_zero"))

@@ -21,8 +21,7 @@ from .pairs.pair import Pair
 from .storage import shortened, write_text
 from .trainlog import LogWarning, Rounds, training_log
 
-#: Mechanisms that a repr shows.
-SHOWN = 3
+SHOWN = 3  # mechanisms in a repr
 #: No delta that anybody means is larger, and hardly an epsilon smaller.
 LARGEST_DELTA, SMALL_EPSILON = 0.1, 1e-5
 
@@ -39,8 +38,7 @@ class Ledger:
     within the accuracy asked for, on questions asked earlier; a restored object has not been asked any.
     """
 
-    #: The constructor's arguments.
-    SETTINGS: ClassVar[tuple[str, ...]] = ()
+    SETTINGS: ClassVar[tuple[str, ...]] = ()  #: the constructor's arguments
 
     def __init__(self) -> None:
         self._counts: dict[Mechanism, int] = {}

@@ -36,11 +36,8 @@ class RenyiAccountant(Ledger):
     1.49
     """
 
-    def get_rdp(self, alpha: Any) -> Any:
-        """Renyi divergence of all rounds at orders `alpha` > 1, from above; float or array."""
-        return self._rdp(alpha, TIGHT)
-
-    def _rdp(self, alpha: Any, rtol: float) -> Any:
+    def get_rdp(self, alpha: Any, rtol: float = TIGHT) -> Any:
+        """Renyi divergence of all rounds at orders `alpha` > 1, from above, to a relative width; float or array."""
         orders = real_array("alpha", alpha)
         ends = [count * renyi_bounds(mechanism.pair, orders, rtol=rtol).upper for mechanism, count in self.ledger]
         total = sum(ends, np.zeros(orders.shape)) * (1.0 + 1e-15 * (1 + len(ends)))
@@ -63,7 +60,7 @@ class RenyiAccountant(Ledger):
         pure = EpsilonAtOrder(largest, math.inf)
         if failure >= 1.0:
             return EpsilonAtOrder(0.0, math.inf)
-        if failure <= 0.0 or pure.epsilon == 0.0 or self._rdp(2.0, LOOSE) == math.inf:
+        if failure <= 0.0 or pure.epsilon == 0.0 or self.get_rdp(2.0, LOOSE) == math.inf:
             return pure
         found = self._best(lambda order, rdp: rdp_to_epsilon(orders=[order], rdp=[rdp], delta=failure).epsilon)
         return min(EpsilonAtOrder(*found), pure)
@@ -82,7 +79,7 @@ class RenyiAccountant(Ledger):
 
         @cache
         def at(exponent: float, rtol: float = LOOSE) -> float:
-            return value(order(exponent), self._rdp(order(exponent), rtol))
+            return value(order(exponent), self.get_rdp(order(exponent), rtol))
 
         square = sum(count * mechanism.pair.scale**2 for mechanism, count in self.ledger)
         best = float(round(math.log2(4.0 / math.sqrt(square))))

@@ -35,12 +35,9 @@ if TYPE_CHECKING:
     from .risk import AttackRisk
     from .trajectory import Trajectory
 
-#: The form of the JSON, which ``data/report.schema.json`` describes.
-SCHEMA = "pld_shuffle/report/1"
-#: Rows of the table of a log without --every, at most.
-TABLE_ROWS = 20
-#: Characters in a line of wrapped text, at most.
-LINE_WIDTH = 96
+SCHEMA = "pld_shuffle/report/1"  # the form of the JSON, which ``data/report.schema.json`` describes
+TABLE_ROWS = 20  # of a log without --every, at most
+LINE_WIDTH = 96  # of wrapped text, in characters
 
 #: Numbers in a text that are no part of a name such as eps0.
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")

@@ -28,8 +28,7 @@ _moderate = between(SMALLEST, LARGEST)
 class Share(Checked, ABC):
     """Noise of one party: a law on the integers. Shares raise TypeError or ValueError naming the argument."""
 
-    #: Whether it is never negative, as numbers of dummies are.
-    counts: ClassVar[bool] = False
+    counts: ClassVar[bool] = False  #: whether it is never negative, as numbers of dummies are
 
     @abstractmethod
     def total(self, count: int) -> IntegerLaw:

@@ -23,8 +23,7 @@ from typing import Any, BinaryIO
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' ][0-9]{3})+", re.ASCII)
-#: Integers of more digits than this are refused (10^18 users are enough for anybody).
-MOST_DIGITS = 18
+MOST_DIGITS = 18  # of an integer (10^18 users are enough for anybody)
 LONGEST_QUOTE = 40
 
 

@@ -26,18 +26,12 @@ from ..numerics import validation
 from ..numerics.search import first_satisfying
 from ..numerics.sides import Side
 
-MARGIN = 1e-12
-"""The formulas agree with 50-digit evaluations to about 1e-14 (tests); this leaves a wide margin."""
-
+MARGIN = 1e-12  # the formulas agree with 50-digit evaluations to about 1e-14 (tests): a wide margin
+# Moments of the blanket grow like exp(3 eps0) and would leave the doubles beyond about 236; no bound amplifies there
+# unless n > e^200.
 EPS0_LIMIT = 200.0
-"""Largest eps0 evaluated. Moments of the blanket grow like exp(3 eps0) and would leave the doubles beyond
-about 236; no bound amplifies there unless n > e^200."""
-
-SHARE = 1 - 1e-9
-"""Of eps0, up to which epsilon is looked for."""
-
-COUNT_LIMIT = 10**18
-"""Largest number of users, rounds or values: beyond every population, and exact to 1e-16 as a double."""
+SHARE = 1 - 1e-9  # of eps0, up to which epsilon is looked for
+COUNT_LIMIT = 10**18  # of users, rounds or values: beyond every population, and exact to 1e-16 as a double
 
 
 class OutOfRange(ValueError):
@@ -255,11 +249,8 @@ def cpsgd_epsilon(*, shares: int, trials: int, p: float, sensitivity: int, delta
 
 def skellam_rdp(*, order: int, variance: float, sensitivity: int) -> float:
     """Renyi divergence of integer order >= 2 of Skellam noise of that variance (Agarwal et al. 2021, Corollary 4.1)."""
-    alpha, moved, mu = (
-        count("order", order),
-        count("sensitivity", sensitivity),
-        validation.positive_float("variance", variance),
-    )
+    alpha, moved = count("order", order), count("sensitivity", sensitivity)
+    mu = validation.positive_float("variance", variance)
     more = min(((2.0 * alpha - 1.0) * moved**2 + 6.0 * moved) / (4.0 * mu**2), 1.5 * moved / mu)
     return raised(0.5 * alpha * moved**2 / mu + more)
 

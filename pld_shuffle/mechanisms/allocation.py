@@ -27,6 +27,7 @@ from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import BothOrders, ProfilePair, Several
 from ..pairs.selected_steps import selected_steps
+from ..randomizers.base import settle
 from .base import ZERO_OUT, Mechanism, ZeroOut, as_mechanism
 from .central import Gaussian, Laplace
 from .imported import DiscretePair
@@ -85,7 +86,7 @@ class RandomAllocation(Mechanism):
             raise ValueError(f"selected must be at most steps = {self.steps}, got {self.selected!r}")
         if isinstance(kind, ZeroOut) and isinstance(kind.mechanism, Gaussian):
             kind = kind.mechanism
-            object.__setattr__(self, "mechanism", kind)
+            settle(self, mechanism=kind)
         if isinstance(kind, Gaussian):
             if not kind.sigma / kind.sensitivity >= LEAST_SIGMA:
                 raise ValueError(f"mechanism must have sigma >= {LEAST_SIGMA:g} sensitivity, got {kind!r}")

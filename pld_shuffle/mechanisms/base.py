@@ -100,8 +100,7 @@ class Mechanism(Checked, ABC):
         """Whether who takes part is drawn and hidden, so that two reports of one user may be drawn together."""
         return False
 
-    #: Why there is no pair of a hidden cohort, if there is none.
-    unsampled: ClassVar[str | None] = None
+    unsampled: ClassVar[str | None] = None  #: why there is no pair of a hidden cohort, if there is none
     #: Whether every hidden cohort has a proven pair; otherwise the pair is formed at once to find out.
     any_cohort: ClassVar[bool] = False
 
@@ -148,9 +147,7 @@ class Mechanism(Checked, ABC):
         """The same where nobody may see who took part; "sampling" is the scheme's to say."""
         return self.assumptions()
 
-    #: The one of two alternative parameters that was not given, but follows from the other one.
-    derived: str = ""
-
+    derived: str = ""  #: the one of two alternative parameters that was not given, but follows from the other one
     #: Arguments that are told only where they are not the usual ones: what is stored of a mechanism keeps its form.
     rarely: ClassVar[tuple[str, ...]] = ()
 

@@ -90,7 +90,7 @@ class Laplace(_Additive):
     """
 
     scale: PositiveFloat
-    sensitivity: float = 1.0
+    sensitivity: PositiveFloat = 1.0
 
     noise = "scale"
 
@@ -112,7 +112,7 @@ class Gaussian(_Additive):
     """
 
     sigma: PositiveFloat
-    sensitivity: float = 1.0
+    sensitivity: PositiveFloat = 1.0
 
     noise = "sigma"
 

@@ -95,15 +95,10 @@ class ShuffledRandomizer(OfReports):
         # 1 - 1/q - beta/q, the probability of nothing, without cancellation: nobody is silent if beta = q - 1.
         silent = spread - beta * share if q is None else (most - beta) * share
         shown = 1.0 - neutral * share if silent <= 0.0 and coin > 0.5 else 2.0 * beta / spread * share
-        return CoinMixture(
-            n=self.n,
-            others=Shown(shown, neutral * share, silent),
-            target=Shown(coin, neutral, 0.0),
-            theta=theta,
-            gap=2.0 * shrink / (1.0 + shrink),
-            local_loss=largest_loss(self.eps0, rounded=self.p is not None),
-            label_ratio=2.0 / (1.0 + shrink) * share if coin < 0.5 else None,
-        )
+        others, target = Shown(shown, neutral * share, silent), Shown(coin, neutral, 0.0)
+        gap, loss = 2.0 * shrink / (1.0 + shrink), largest_loss(self.eps0, rounded=self.p is not None)
+        ratio = 2.0 / (1.0 + shrink) * share if coin < 0.5 else None
+        return CoinMixture(self.n, others, target, theta=theta, gap=gap, local_loss=loss, label_ratio=ratio)
 
     @property
     def derived(self) -> str:  # type: ignore[override]
@@ -168,23 +163,12 @@ class ShuffledRR(OfReports):
         neutral = gamma * (k - 2) / k
         if self.adversary == "weak":
             shown = truth + coin
-            return CoinMixture(
-                n=self.n,
-                others=Shown(coin, neutral, truth),
-                target=Shown(shown, neutral, 0.0),
-                theta=truth / shown,
-                gap=coin / shown,
-                local_loss=largest_loss(self.eps0, rounded=self.derived == "eps0"),
-            )
-        conditional = self.adversary == "strong-conditional"
-        return CoinMixture(
-            n=self.n,
-            others=Shown(coin, 0.0, truth + neutral),
-            target=Shown(1.0, 0.0, 0.0) if conditional else Shown(truth, 0.0, gamma),
-            theta=1.0,
-            gap=0.0,
-            local_loss=largest_loss(math.inf),
-        )
+            others, target = Shown(coin, neutral, truth), Shown(shown, neutral, 0.0)
+            loss = largest_loss(self.eps0, rounded=self.derived == "eps0")
+            return CoinMixture(self.n, others, target, theta=truth / shown, gap=coin / shown, local_loss=loss)
+        others = Shown(coin, 0.0, truth + neutral)
+        target = Shown(1.0, 0.0, 0.0) if self.adversary == "strong-conditional" else Shown(truth, 0.0, gamma)
+        return CoinMixture(self.n, others, target, theta=1.0, gap=0.0, local_loss=largest_loss(math.inf))
 
     def sampled(self, cohort: Cohort) -> Pair:
         """By the labels of the weak adversary, for whoever sees the shuffled reports only.
@@ -205,8 +189,9 @@ class ShuffledRR(OfReports):
 
     def hidden_assumptions(self) -> dict[str, str]:
         """Amplification needs a view that hides the cohort: seeing who answered at random would not."""
-        hides = "sees the shuffled reports only (the pair is a valid bound, not exact)"
-        return self.assumptions() | {"adversary": hides}
+        return self.assumptions() | {
+            "adversary": "sees the shuffled reports only (the pair is a valid bound, not exact)"
+        }
 
 
 def _rates(k: int, eps0: float) -> tuple[float, float]:
@@ -336,18 +321,13 @@ class MixedRandomizers(_Mixed):
         # No total variation exceeds any of these.
         beta = min(self.tv, theta, *(ratio - 1.0 for ratio, _ in self.others))
         bare = (theta - beta) / theta  # w
-        return MixedCoins.of(
-            tuple(
-                LabelClass(count, min(1.0, (1.0 + beta) / ratio), (ratio - 1.0 - beta) / ratio)
-                for ratio, count in self.others
-            ),
-            coin=min(1.0, 2.0 * beta / (spread * (1.0 + beta))),
-            neutral=bare / (1.0 + beta),
-            target=Shown(beta / theta, bare, 0.0),
-            theta=theta,
-            gap=2.0 * shrink / (1.0 + shrink),
-            local_loss=largest_loss(self.eps0),
+        others = tuple(
+            LabelClass(count, min(1.0, (1.0 + beta) / ratio), (ratio - 1.0 - beta) / ratio)
+            for ratio, count in self.others
         )
+        coin, neutral = min(1.0, 2.0 * beta / (spread * (1.0 + beta))), bare / (1.0 + beta)
+        target, gap, loss = Shown(beta / theta, bare, 0.0), 2.0 * shrink / (1.0 + shrink), largest_loss(self.eps0)
+        return MixedCoins.of(others, coin=coin, neutral=neutral, target=target, theta=theta, gap=gap, local_loss=loss)
 
     def assumptions(self) -> dict[str, str]:
         return said(
@@ -362,15 +342,8 @@ def answers(k: int, uniform: float, truth: float, others: tuple[LabelClass, ...]
     """The labels of a target who answers uniformly over k values with one probability, and else the truth."""
     coin, neutral = 2.0 / k, (k - 2) / k
     shown = truth + uniform * coin
-    return MixedCoins.of(
-        others,
-        coin=coin,
-        neutral=neutral,
-        target=Shown(shown, uniform * neutral, 0.0),
-        theta=truth / shown,
-        gap=uniform * coin / shown,
-        local_loss=local_loss,
-    )
+    target, theta, gap = Shown(shown, uniform * neutral, 0.0), truth / shown, uniform * coin / shown
+    return MixedCoins.of(others, coin=coin, neutral=neutral, target=target, theta=theta, gap=gap, local_loss=local_loss)
 
 
 @dataclass(frozen=True, repr=False)

@@ -108,15 +108,11 @@ class ShuffledLDP(OnCohorts, OfReports):
         if cohort.absence > 0.0 and self.n * cohort.presence >= many and not cohort.certain:
             # Who takes neutral reports for absent ones loses rate^2/n of delta or so, and the pair stays one of coins.
             present, away, cohort = cohort.presence, cohort.absence, Cohort(cohort.rate)
-        third = CoinMixture(
-            n=self.n,
-            others=Shown(present * 2.0 * shrink / whole, present * neutral[0] + away, 0.0),
-            target=Shown(present * (1.0 + shrink) / whole, present * neutral[1] + away, 0.0),
-            theta=math.tanh(0.5 * self.eps0),
-            gap=2.0 * shrink / (1.0 + shrink),
-            local_loss=largest_loss(self.eps0),
-        ).sampled(cohort)
-        return Attacks.of([third, *bits])
+        others = Shown(present * 2.0 * shrink / whole, present * neutral[0] + away, 0.0)
+        target = Shown(present * (1.0 + shrink) / whole, present * neutral[1] + away, 0.0)
+        theta, gap, loss = math.tanh(0.5 * self.eps0), 2.0 * shrink / (1.0 + shrink), largest_loss(self.eps0)
+        third = CoinMixture(self.n, others, target, theta=theta, gap=gap, local_loss=loss)
+        return Attacks.of([third.sampled(cohort), *bits])
 
     def assumptions(self) -> dict[str, str]:
         named = {

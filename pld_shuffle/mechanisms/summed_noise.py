@@ -37,6 +37,7 @@ from ..pairs.strategy import BothWays
 from ..pairs.thresholds import Bin
 from ..pairs.two_counts import TwoCountAttack, two_count_attacks, two_counts
 from ..randomizers import DiscreteRandomizer, Gaussian, HadamardResponse, KRandomizedResponse, Laplace, LocalRandomizer
+from ..randomizers.base import settle
 from ..randomizers.one_hot import NoisyVector
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
@@ -101,14 +102,13 @@ class SummedNoise(Mechanism):
                     f"modulus must exceed clients * sensitivity = {self.clients * self.sensitivity}, the range of"
                     f" the exact sum, got {self.modulus!r}"
                 )
-            object.__setattr__(self, "modulus", modulus)
+            settle(self, modulus=modulus)
         if self.sensitivity_norm == "l2" and self.coordinates > 1:
             raise ValueError(
                 "sensitivity_norm must be 'linf' or 'l1' for several coordinates: moves such as (2, 0, 0, 0) and"
                 " (1, 1, 1, 1) have one L2 norm, neither is always the worse, and no pair is proved for both, got 'l2'"
             )
-        symmetric = self.law.symmetric
-        if self.sensitivity_norm == "l1" and self.coordinates > 1 and not symmetric:
+        if not self.law.symmetric and self.sensitivity_norm == "l1" and self.coordinates > 1:
             raise ValueError(
                 f"sensitivity_norm must be 'linf' for noise that is not symmetric, {self.share!r}: one coordinate may"
                 " rise as another falls, and no worst split is proved for that, got 'l1'"
@@ -172,18 +172,16 @@ class SummedNoise(Mechanism):
             raise TypeError(f"mechanism must have one coordinate to be sampled, got {self!r}")
 
     def assumptions(self) -> dict[str, str]:
-        whole = f"the total of {self.clients} clients' sums"
         around = "" if self.modulus is None else f" modulo {self.modulus}"
-        each = (
-            f" in each of {self.coordinates} coordinates"
-            if self.sensitivity_norm == "linf"
-            else " in all coordinates together"
-        )
-        each = "" if self.coordinates == 1 else each
+        each = ""
+        if self.coordinates > 1:
+            linf = self.sensitivity_norm == "linf"
+            each = f" in each of {self.coordinates} coordinates" if linf else " in all coordinates together"
         return {
             "neighbours": f"{NEIGHBOURS[self.neighbours]}; the exact sum moves by at most {self.sensitivity}{each},"
             " and who adds noise is the same",
-            "adversary": f"sees {whole}{around}, and the shares of {self.colluding} colluding clients",
+            "adversary": f"sees the total of {self.clients} clients' sums{around}, and the shares of {self.colluding}"
+            " colluding clients",
             "analysis": f"exact law of at least {self.clients - self.dropouts - self.colluding} shares {self.share!r},"
             " moved by the sensitivity, in either order",
             "sampling": f"at most {self.dropouts} clients drop out, whatever the data; the shares are independent",

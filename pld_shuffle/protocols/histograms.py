@@ -86,8 +86,7 @@ class Histogram(Protocol):
 class LinearHistogram(Histogram):
     """Counts from how often bins are named: by one user its own bin with probability a, any other one with b < a."""
 
-    #: Variance of what is added to how often a bin is named, whatever the data.
-    _added: float = 0.0
+    _added: float = 0.0  # variance of what is added to how often a bin is named, whatever the data
 
     @property
     @abstractmethod

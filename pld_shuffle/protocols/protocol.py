@@ -110,23 +110,16 @@ class Protocol(Checked, ABC):
 
     @classmethod
     def from_budget(
-        cls: type[P],
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
-        **design: Any,
-    ) -> P:
+        cls: type[P], epsilon: float, delta: float, n: int, *,
+        rounds: int = 1, honest_fraction: float = 1.0, **design: Any,
+    ) -> P:  # fmt: skip
         """The least noise whose `rounds` rounds the accountant proves (epsilon, delta)-private.
 
         design : the protocol's other parameters, as for its constructor; the class says which have a default
         here. Raises TypeError or ValueError naming a bad argument, and `calibration.InfeasibleError`, a
         ValueError, if the most noise is not enough, naming budget and users. About ten compositions.
         """
-        budget = Budget(epsilon, delta, rounds)
-        return cls._within(budget, n=n, honest_fraction=honest_fraction, **design)
+        return cls._within(Budget(epsilon, delta, rounds), n=n, honest_fraction=honest_fraction, **design)
 
     @classmethod
     def _within(cls: type[P], budget: Budget, **design: Any) -> P:

@@ -28,8 +28,7 @@ from ..numerics.validation import Checked, between
 
 IntArray = NDArray[np.int64]
 
-EPS0_MAX = 700.0
-"""Largest local epsilon accepted: exp(eps0) must be a finite double, and log(2^1024) = 709.8."""
+EPS0_MAX = 700.0  # exp(eps0) must be a finite double, and log(2^1024) = 709.8
 
 
 class LocalRandomizer(Checked, ABC):
@@ -69,19 +68,14 @@ class LocalRandomizer(Checked, ABC):
 
     # What analyses of shuffled reports ask for, in finite laws:
 
-    #: Bound on the relative error of masses.
-    mass_error: ClassVar[float] = 2e-14
-    #: Whether reports are real numbers; then finite laws are on a side only.
-    continuous: ClassVar[bool] = False
-    #: Whether likelihood ratios are unbounded.
-    tailed: ClassVar[bool] = False
-
+    mass_error: ClassVar[float] = 2e-14  #: bound on the relative error of masses
+    continuous: ClassVar[bool] = False  #: whether reports are real numbers; then finite laws are on a side only
+    tailed: ClassVar[bool] = False  #: whether likelihood ratios are unbounded
     #: The number of values of k-ary randomised response: a report is the value, or any other alike. Else 0.
     k_ary: int = 0
     #: Among up to so many users sums of likelihood ratios are sharper than a contour.
     few_users: int = 0
-    #: Why shuffling hides nothing, if there is too little noise for it.
-    unhidden: str | None = None
+    unhidden: str | None = None  #: why shuffling hides nothing, if there is too little noise for it
 
     @abstractmethod
     def slot_laws(self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0) -> list[Array]:

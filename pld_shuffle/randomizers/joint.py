@@ -34,13 +34,13 @@ class Types(NamedTuple):
     laws : a read-only array of shape (4, groups) for every kind of value that another user may hold. Rows: masses
         under the target's two inputs, under V, and under that value. They sum to 1; the last one may sum to less, then
         the rest of its mass tells nothing. Large ones may be four arrays of a row each.
+    uncovered_user : the law of the one user who reports from V, if no other law covers it.
     """
 
     pair: int
     shared: str
     laws: tuple[Any, ...]
     uncovered_user: Array | None = None
-    """The law of the one user who reports from V, if no other law covers it."""
 
 
 class FiniteRandomizer(LocalRandomizer):
@@ -151,7 +151,8 @@ class FiniteRandomizer(LocalRandomizer):
                 yield Types(pair, name, tuple(laws))
             others = self.kinds((first, second))
             joint = (self.joint_law((first, second, other), blanket=True) for other in others)
-            yield Types(pair, "blanket", tuple(map(with_shared_blanket, joint)))
+            laws = (np.array([one, two, blanket / math.fsum(blanket), other]) for one, two, other, blanket in joint)
+            yield Types(pair, "blanket", tuple(map(read_only, laws)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,12 +174,6 @@ class ValuesRandomizer(FiniteRandomizer):
     @property
     def inputs(self) -> int:
         return self.k
-
-
-def with_shared_blanket(law: Array) -> Array:
-    """Rows (first, second, other, blanket) as (first, second, shared, other), shared normalised."""
-    first, second, other, blanket = law
-    return read_only(np.array([first, second, blanket / math.fsum(blanket), other]))
 
 
 def several(inputs: Sequence[int], count: int) -> tuple[IntArray, IntArray]:
@@ -210,18 +205,10 @@ def merged(masses: Array, key: Callable[[Array], Array] = lambda seen: seen / se
     return read_only(np.add.reduceat(seen[:, order], starts, axis=1))
 
 
-ROW_SUM_TOLERANCE = 1e-9
-"""How far the sum of a given row may be from 1; rows are then divided by their sums."""
-
-SAME_SUM = 2.0**-51
-"""Rounding of the sum of a normalised row: 2^-53 per entry, on average over a row, and of the sum."""
-
-
-#: Local randomizers that have the name of a mechanism, and what they take.
-NOISES = {"Laplace": "eps0", "Gaussian": "sigma"}
-
-TYPES_INPUTS, MOST_INPUTS = 16, 64
-"""Most inputs for which the swap theorem is asked with several shared laws, and at all (`DiscreteRandomizer.types`)."""
+ROW_SUM_TOLERANCE = 1e-9  # how far the sum of a given row may be from 1; rows are then divided by their sums
+SAME_SUM = 2.0**-51  # rounding of the sum of a normalised row: 2^-53 per entry, on average over a row, and of the sum
+NOISES = {"Laplace": "eps0", "Gaussian": "sigma"}  # local randomizers named as a mechanism is, and what they take
+TYPES_INPUTS, MOST_INPUTS = 16, 64  # for which the swap theorem is asked with several shared laws, and at all
 
 
 @dataclass(frozen=True, init=False)

@@ -233,14 +233,9 @@ def _near_pairs(budget: float, gap: float) -> Array:
 
 
 def gaussian_attack(
-    sigma: float,
-    *,
-    first: float,
-    second: float,
-    others: float,
-    truncated_mass: float = 1e-15,
-    cells: int = 2 * NOISE_CELLS,
-) -> Array:
+    sigma: float, *, first: float, second: float, others: float,
+    truncated_mass: float = 1e-15, cells: int = 2 * NOISE_CELLS,
+) -> Array:  # fmt: skip
     """As `laplace_attack`, for noise N(0, sigma^2).
 
     Beyond the points that R_first and R_second pass with probability `truncated_mass`, in (0, 0.1), reports are

@@ -41,8 +41,7 @@ BitArray = NDArray[np.uint8]
 
 Variant = Literal["symmetric", "optimised"]
 VARIANTS: tuple[Variant, ...] = ("symmetric", "optimised")
-MOST_BITS = 2**24
-"""Longest vector accepted."""
+MOST_BITS = 2**24  # of a vector
 
 
 class BitChannel(NamedTuple):

@@ -30,7 +30,7 @@ import numpy as np
 from ..numerics.sides import Array
 from ..numerics.tuning import NUMBERS
 from ..numerics.validation import integer_in, open_unit
-from .base import IntArray, settle
+from .base import IntArray, LocalEpsilon, settle
 from .joint import ValuesRandomizer
 from .one_hot import BitArray
 
@@ -96,7 +96,7 @@ class BinaryRandomizedResponse(KRandomizedResponse):
     eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
     """
 
-    eps0: float
+    eps0: LocalEpsilon
     k: int = field(default=2, init=False, repr=False)
 
 
