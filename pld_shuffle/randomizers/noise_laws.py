@@ -7,9 +7,9 @@ R_x is the law of x + noise, x in [0, 1]; (a, b; w) is a target that holds a on 
 to another user who holds w. For the blanket (0, 1) is the worst pair of inputs, its halves mirror images.
 
 A *type* is an array of four rows, the masses of groups of reports under R_a, R_b, the shared law V, and R_w; an upper
-side. It may stand for many (a, b; w): all whose (R_a - s R_b)/R_w is smaller in convex order. docs/theory.md, section
-8, "Noise in the swap theorem" has the proofs; functions name its steps: 1, contraction; 2, others in a cell; 3, target
-in a cell, for Laplace noise (3a with a bump) and Gaussian (3b); 4, near targets.
+side. It may stand for many (a, b; w): all whose (R_a - s R_b)/R_w is smaller in convex order. Proofs are in
+docs/theory.md, section 8, "Noise in the swap theorem"; functions name its steps: 1, contraction; 2, others in a cell;
+3, target in a cell, for Laplace noise (3a with a bump) and Gaussian (3b); 4, near targets.
 
 Relative rounding errors of masses: below 1e-13 for Laplace noise, 1e-12 for Gaussian.
 """
