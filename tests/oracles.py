@@ -37,9 +37,7 @@ mp.dps = DIGITS
 KEY_BITS = 150  # ratios of mpf atoms are merged when they agree to this many bits (45 digits)
 
 
-# ---------------------------------------------------------------------------------------------
-# 1. Protocols, enumerated
-# ---------------------------------------------------------------------------------------------
+# --- 1. Protocols, enumerated ----------------------------------------------------------------------------------------
 
 
 def histogram_law(laws: Sequence[Sequence[Number]]) -> dict[tuple[int, ...], Number]:
@@ -175,9 +173,7 @@ def allocation_view(
     return view
 
 
-# ---------------------------------------------------------------------------------------------
-# 2. Pairs from the raw formulas, exactly
-# ---------------------------------------------------------------------------------------------
+# --- 2. Pairs from the raw formulas, exactly -------------------------------------------------------------------------
 
 
 def binomial(trials: int, successes: int, chance: Number) -> Number:
@@ -229,15 +225,9 @@ def strong(n: int, k: int, gamma: Number, *, conditional: bool = False) -> Atoms
 
 
 def blanket(first: Sequence[Number], second: Sequence[Number], cover: Sequence[Number], n: int) -> Atoms:
-    """The target's two laws among B ~ Bin(n - 1, gamma) messages of the law cover/gamma; gamma is its mass."""
-    gamma = sum(cover)
-    atoms: Atoms = []
-    for others in range(n):
-        weight = binomial(n - 1, others, gamma) if gamma < 1 else Fraction(others == n - 1)
-        if weight:
-            law = [mass / gamma for mass in cover] if gamma else []
-            atoms += [(weight * p, weight * q) for p, q in shuffled_pair(first, second, [law] * others)]
-    return atoms
+    """The target's two laws among the others' messages of the cover; how many send none of these is seen."""
+    rest = 1 - sum(cover)
+    return shuffled_pair([*first, 0], [*second, 0], [[*cover, rest]] * (n - 1))
 
 
 def weak(n: int, k: int, gamma: Number) -> Atoms:
@@ -267,7 +257,7 @@ def subsampled(atoms: Atoms, rate: Number) -> Atoms:
     atoms (M, Q) where P > Q, M = rate P + (1 - rate) Q, their mirror image, loss 0 for the rest."""
     merged: Atoms = []
     for mass_p, mass_q in canonical(atoms):
-        if mass_p > mass_q:
+        if mass_q == 0 or _ratio_key(mass_p, mass_q) > 1:  # of equal masses rounding may be the larger one
             mixed = rate * mass_p + (1 - rate) * mass_q
             merged += [(mixed, mass_q), (mass_q, mixed)]
     null = 1 - sum(mass_p for mass_p, _ in merged)
@@ -301,9 +291,7 @@ def gaussian(mu: Number, eps: Number) -> mpf:
     return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
 
 
-# ---------------------------------------------------------------------------------------------
-# 3. Divergences and composition, exactly
-# ---------------------------------------------------------------------------------------------
+# --- 3. Divergences and composition, exactly -------------------------------------------------------------------------
 
 
 def hockey_stick(atoms: Atoms, alpha: Number) -> Number:

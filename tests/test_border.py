@@ -1,7 +1,7 @@
 """What is refused, and how: an error of the right kind, that names the argument and what is wrong with it.
 
 One table for mechanisms, pairs and profiles. Of the accountant, of logs and fields, of plans and of the command line:
-in their own files. Numbers by themselves: test_validation.py.
+in their own files. At the end numbers by themselves: which double they become.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_checkpoint import MECHANISMS, RANDOMIZERS
 from test_protocols import PROTOCOLS, RAPPOR_, UNARY
 
@@ -61,6 +63,7 @@ from pld_shuffle.composition.renyi import renyi_bounds
 from pld_shuffle.mechanisms import DummyReports
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Blanket
+from pld_shuffle.numerics import validation
 from pld_shuffle.pairs import swap
 from pld_shuffle.pairs.bits import BitShares
 from pld_shuffle.pairs.pair import Cohort
@@ -86,7 +89,6 @@ ONE_ORDER = DiscretePair(PAIR.log_p, PAIR.log_q, symmetric=False)
 RR = KRandomizedResponse(k=4, eps0=2.0)
 BLANKET = Shuffled(RR, 10, analysis="blanket")
 STUCK = StickyCohort(BATCH, 2, rate=0.5)
-SHARES = BitShares.of(0.75, 0.25)
 NOISE, COIN, ZEROS = Gaussian(sigma=1.0), shares.Binomial(1), [0] * 20
 gaussian_groups = partial(noise_laws.gaussian_groups, side=Side.UPPER)
 
@@ -174,6 +176,14 @@ REFUSED: list[Row] = [
     (lambda: DiscretePair([0.5, -1.0], [0.0, -INF]), "log_p must hold logarithms"),
     (lambda: Subsampled(ONE_ORDER, rate=0.5, analysis="general"), "symmetric pair", TypeError),
     (lambda: Subsampled(PAIR, population=10, analysis="general"), "population needs"),
+    # What to give instead.
+    (lambda: Accountant().compose(randomizers.Laplace(eps0=1.0)),
+     r"run is Shuffled\(randomizer, n\), .*pld_shuffle.Laplace", TypeError),
+    (lambda: Shuffled(Laplace(scale=1.0), 100), r"randomizers.Laplace\(eps0=\.\.\.\)", TypeError),
+    (lambda: Shuffled(Gaussian(sigma=1.0), 100), r"randomizers.Gaussian\(sigma=\.\.\.\)", TypeError),
+    (lambda: Shuffled(lambda x: x, 100), r"ShuffledLDP\(eps0, n\), or with its total variation", TypeError),
+    (lambda: ShuffledLDP(eps0=1.0, n="10,000"), "n must be an integer, got '10,000'", TypeError),
+    (lambda: solve("eps0", {"n": "10,000"}, epsilon=1, delta=1e-6), "digits are not grouped"),
     # Profiles.
     (lambda: swap.typed_profile([np.array([HALF, HALF, HALF, [0.6, 0.6]])], 10, 0.1), "w must sum"),
     (lambda: Cohort(0.0), "rate"),
@@ -373,3 +383,99 @@ def test_every_argument_is_named_where_it_is_wrong(call: Any, good: Any, beyond:
             out_of_range = number and isinstance(value, int | float) and not isinstance(value, bool)
             assert not out_of_range or repr(wrong) in str(caught.value)
             assert caught.type is TypeError or isinstance(wrong, int | float | Fraction | list | tuple | str | None)
+
+
+# --- numbers by themselves ---------------------------------------------------------------------------
+
+LOWER, UPPER = Side.LOWER, Side.UPPER
+
+
+def neighbours(number):
+    """The largest double <= number and the smallest >= number, by exact comparison."""
+    nearest = Fraction(float(number))
+    below = above = float(number)
+    if nearest > number:
+        below = math.nextafter(below, -math.inf)
+    if nearest < number:
+        above = math.nextafter(above, math.inf)
+    assert Fraction(below) <= number <= Fraction(above)
+    return below, above
+
+
+@given(st.fractions(-(10**30), 10**30) | st.integers(-(10**40), 10**40))
+def test_rationals_round_to_the_side_asked_for(number):
+    below, above = neighbours(number)
+    assert validation.real("x", number, LOWER) == below
+    assert validation.real("x", number, UPPER) == above
+    if below == above:
+        assert validation.real("x", number) == number
+    else:  # no double serves both ends of an answer
+        with pytest.raises(ValueError, match="x must be a double"):
+            validation.real("x", number)
+
+
+@given(st.floats(allow_nan=False))
+def test_doubles_are_never_changed(number):
+    for given_ in (number, np.float64(number)):
+        for rounding in (None, LOWER, UPPER):
+            assert validation.real("x", given_, rounding) == number
+            assert validation.real_array("x", [given_], rounding) == [number]
+
+
+def test_tiny_huge_and_odd_numbers():
+    tiny, huge = Fraction(1, 10**400), 2**1024 - 2**970 - 1  # huge rounds to the largest double
+    assert validation.real("x", tiny, LOWER) == 0 < validation.real("x", tiny, UPPER) == 5e-324
+    assert validation.real("x", huge, UPPER) == math.inf
+    assert validation.real("x", huge, LOWER) == np.finfo(float).max
+    assert math.isnan(validation.real("x", math.nan, LOWER))
+    # numpy compares its own integers with doubles only after rounding them
+    odd = 2**53 + 1
+    for given_ in (odd, np.int64(odd), np.uint64(odd)):
+        assert validation.real("x", given_, LOWER) == 2**53
+        assert validation.real("x", given_, UPPER) == 2**53 + 2
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant <= 52, reason="longdouble is double here")
+def test_longdoubles_round_to_the_side_asked_for():
+    third = np.longdouble(1) / 3
+    low, high = validation.real("x", third, LOWER), validation.real("x", third, UPPER)
+    assert low < third < high == math.nextafter(low, 1)
+    assert np.array_equal(validation.real_array("x", [third, 2.0], LOWER), [low, 2.0])
+    assert np.array_equal(validation.real_array("x", np.array([[third]]), UPPER), [[high]])
+
+
+def test_arrays_round_every_entry():
+    numbers = [Fraction(1, 3), 2**53 + 1, 0.5]
+    low, high = (validation.real_array("x", numbers, LOWER), validation.real_array("x", numbers, UPPER))
+    assert all(a == neighbours(Fraction(x))[0] for a, x in zip(low, numbers, strict=True))
+    assert all(b == neighbours(Fraction(x))[1] for b, x in zip(high, numbers, strict=True))
+    assert validation.real_array("x", [[2**53 + 1]], UPPER).shape == (1, 1)
+    assert validation.real_array("x", Fraction(1, 4), LOWER).shape == ()
+    assert validation.probabilities("x", [Fraction(1, 3)], UPPER) > Fraction(1, 3)
+    assert validation.nonnegatives("x", [Fraction(1, 3)], LOWER) < Fraction(1, 3)
+    with pytest.raises(TypeError, match="x must be a real number or an array"):
+        validation.real_array("x", [Fraction(1, 4)])  # nearest would be on no side
+    for odd in (2**53 + 1, 2**63 - 1):  # numpy makes doubles of larger ones by itself
+        with pytest.raises(ValueError, match="x must be a double"):
+            validation.real_array("x", [odd, 2])
+    assert np.array_equal(validation.real_array("x", [2**53, 2**63]), [2.0**53, 2.0**63])
+    assert np.array_equal(validation.real_array("x", np.float32([0.1, math.inf])), np.float32([0.1, math.inf]))
+
+
+@pytest.mark.parametrize("check", [
+    validation.real, validation.positive_float, validation.open_unit, validation.unit_interval,
+    validation.tolerance, validation.real_array, validation.probabilities, validation.nonnegatives,
+])  # fmt: skip
+@pytest.mark.parametrize("bad", [10**400, Fraction(-(10**400)), "1", None, 1j, True, [None]])
+def test_what_is_no_double_is_refused_by_name(check, bad):
+    with pytest.raises((TypeError, ValueError), match=r"^some_name must be"):
+        check("some_name", bad)
+
+
+@pytest.mark.parametrize("value", [1e4, np.float64(1e4), np.int32(10_000), 10_000])
+def test_integral_floats_are_integers(value) -> None:
+    found = validation.users("n", value)
+    assert found == 10_000 and type(found) is int
+    for wrong in (2.5, math.nan, math.inf, True, np.True_, "3", None):
+        with pytest.raises(TypeError, match="n must be an integer"):
+            validation.users("n", wrong)

@@ -49,24 +49,19 @@ def exact_atoms(mechanism: Mechanism) -> o.Atoms:
         )
         laws = [[*((1 - mpf(away)) * mass for mass in law), away] for law in label_laws(mechanism.mechanism)]
         return o.hidden_cohort(*laws, mechanism.mechanism.n, mpf(rate))
-    if isinstance(mechanism, ShuffledLDP):
-        pair = o.clones if mechanism.analysis == "clones" else o.stronger_clones
-        return pair(mechanism.n, o.exp_of(mechanism.eps0))
-    if isinstance(mechanism, ShuffledRandomizer):
-        first, second, others = label_laws(mechanism)
-        return o.shuffled_pair(first, second, [others] * (mechanism.n - 1))
-    gamma = mpf(mechanism.gamma)
-    if mechanism.adversary == "weak":
-        return o.weak(mechanism.n, mechanism.k, gamma)
-    conditional = mechanism.adversary == "strong-conditional"
-    return o.strong(mechanism.n, mechanism.k, gamma, conditional=conditional)
+    if isinstance(mechanism, ShuffledRR) and mechanism.adversary != "weak":
+        conditional = mechanism.adversary == "strong-conditional"
+        return o.strong(mechanism.n, mechanism.k, mpf(mechanism.gamma), conditional=conditional)
+    first, second, others = label_laws(mechanism)
+    return o.shuffled_pair(first, second, [others] * (mechanism.n - 1))
 
 
 def label_laws(mechanism: Mechanism) -> tuple[list[Any], list[Any], list[Any]]:
     """Of the target's two values and of every other user, with "nothing" as the last label."""
     if isinstance(mechanism, ShuffledLDP):
         low = 1 / (o.exp_of(mechanism.eps0) + 1)
-        return [1 - low, low, 0], [low, 1 - low, 0], [low, low, 1 - 2 * low]
+        half = 1 / o.exp_of(mechanism.eps0) / 2 if mechanism.analysis == "clones" else low
+        return [1 - low, low, 0], [low, 1 - low, 0], [half, half, 1 - 2 * half]
     if isinstance(mechanism, ShuffledRandomizer):
         p = o.exp_of(mechanism.eps0) if mechanism.p is None else mpf(mechanism.p)
         q = p if mechanism.q is None else mpf(mechanism.q)

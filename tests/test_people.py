@@ -164,11 +164,16 @@ def test_who_takes_absent_reports_for_neutral_ones_loses_hardly_anything(scales)
 # --- the public face -------------------------------------------------------------------------
 
 
-def test_everybody_present_is_the_mechanism():
+def test_everybody_present_is_the_mechanism_and_a_dropout_limit_is_said():
     base = ShuffledLDP(2.0, 100)
     assert PoissonSampled(base, 1.0).pair is base.pair
     assert Subsampled(base, rate=1.0, dropout=0.0).pair is base.pair
     assert PoissonSampled(base, 0.5).pair.max_loss.upper == 2.0
+    mechanism = Subsampled(ShuffledLDP(1.0, 40), population=400, dropout_limit=0.5)
+    assert "at most 0.5" in mechanism.assumptions()["sampling"]
+    assert "the target's is any" in mechanism.assumptions()["sampling"]
+    assert "exactly once" in Epoch(4.0, 100).assumptions()["sampling"]
+    assert Subsampled(**mechanism.arguments()) == mechanism
 
 
 # --- Hypotheses of the theorems: what happens where one is given up, and the safe form (docs/people.md)
@@ -196,14 +201,6 @@ def test_who_may_not_drop_out_hides_as_fewer_users(analysis: str) -> None:
     found, known = (which.epsilon_bounds(1e-6) for which in (bound, equal))
     assert known.lower <= found.upper <= 1.004 * known.upper
     assert found.lower >= 0.995 * known.lower
-
-
-def test_a_dropout_limit_is_said_and_comes_back() -> None:
-    mechanism = Subsampled(ShuffledLDP(1.0, 40), population=400, dropout_limit=0.5)
-    assert "at most 0.5" in mechanism.assumptions()["sampling"]
-    assert "the target's is any" in mechanism.assumptions()["sampling"]
-    assert "exactly once" in Epoch(4.0, 100).assumptions()["sampling"]
-    assert Subsampled(**mechanism.arguments()) == mechanism
 
 
 # --- one round of a sticky cohort ----------------------------------------------------------------

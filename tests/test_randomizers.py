@@ -314,24 +314,19 @@ def test_noise_has_the_parameters_of_its_density_and_its_distribution(randomizer
 # ----------------------------------------------------------------- any finite law
 
 
-def test_degenerate_laws():
+def test_matrices():
+    """Degenerate ones; rows are normalised within the tolerance; a pickle comes back without its caches."""
     same = DiscreteRandomizer([[0.25, 0.75], [0.25, 0.75]])
     assert (same.eps0, same.tv, same.gamma) == (0.0, 0.0, 1.0)
     open_ = DiscreteRandomizer([[1.0, 0.0], [0.5, 0.5]])
     assert (open_.eps0, open_.tv, open_.gamma) == (math.inf, 0.5, 0.5)
-
-
-def test_a_pickled_matrix_comes_back_without_its_caches():
+    rounded = DiscreteRandomizer([[0.5 + 4e-10, 0.5], [0.25, 0.75]])
+    assert math.fsum(rounded.law()[0]) == pytest.approx(1, abs=1e-15)
     randomizer = DiscreteRandomizer(MATRIX)
     assert randomizer.law() is randomizer.law()
     copy = pickle.loads(pickle.dumps(randomizer))
     assert not copy.law().flags.writeable
     assert copy.tv == randomizer.tv
-
-
-def test_rows_are_normalised_within_the_tolerance():
-    randomizer = DiscreteRandomizer([[0.5 + 4e-10, 0.5], [0.25, 0.75]])
-    assert math.fsum(randomizer.law()[0]) == pytest.approx(1, abs=1e-15)
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 0.25, 0.999])
@@ -451,21 +446,15 @@ def covers(kinds, others):
     return bool(np.all(np.abs(others[:, np.newaxis] - kinds) < 1e-11, axis=2).any(axis=1).all())
 
 
-def test_symmetric_randomizers_have_few_kinds():
+def test_kinds_of_symmetric_and_of_large_randomizers():
+    """Few of the former; of Hadamard's sums of rows 1, 2 and 4, and row 8; none of unbounded or large matrices."""
     randomizer = KRandomizedResponse(k=1000, eps0=1.0)
     assert [(entry.shared, len(entry.laws)) for entry in randomizer.types()] == [
         ("first", 3), ("second", 3), ("third", 4), ("blanket", 3),
     ]  # fmt: skip
     assert list(BinaryRandomizedResponse(1.0).ordered_pairs()) == [(0, 1)]
     assert list(HadamardResponse(k=100, eps0=3.0).ordered_pairs()) == [(0, 1)]
-
-
-def test_hadamard_kinds_are_sums_of_rows_and_one_fresh_row():
-    # Rows 1, 2 and 4 with all their sums, and row 8.
     assert HadamardResponse(k=60, eps0=3.0).kinds((0, 1, 3)) == [0, 1, 2, 3, 4, 5, 6, 7]
-
-
-def test_unbounded_or_large_matrices_have_no_types():
     unbounded = DiscreteRandomizer([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
     assert list(unbounded.types()) == []
     assert list(DiscreteRandomizer(np.full((65, 65), 1 / 65)).types()) == []

@@ -216,13 +216,6 @@ def test_mass_at_infinite_loss(adversary: str) -> None:
     assert accountant.get_epsilon(1e-6) == math.inf
 
 
-def test_no_information() -> None:
-    mechanism = ShuffledRR(k=4, n=100, gamma=1.0, adversary="weak")
-    assert renyi_bounds(mechanism, 2.0) == (0.0, 0.0)
-    assert RenyiAccountant().compose(mechanism, 3).get_epsilon(1e-6) == 0.0
-    assert RenyiAccountant().get_epsilon(1e-6) == 0.0
-
-
 @pytest.mark.parametrize("mechanism", [stronger(14.0, n) for n in (10, 10**5, 10**9)] + [stronger(700.0, 50)])
 def test_nothing_overflows(mechanism: ShuffledLDP) -> None:
     upper = renyi_bounds(mechanism, [1.0 + 1e-6, 2.0, 1e4, 1e6, math.inf]).upper
@@ -267,6 +260,10 @@ def test_above_the_tight_accountant(mechanism: Mechanism, rounds: int, delta: fl
 
 
 def test_ends() -> None:
+    """Of the range of delta; and no information."""
+    silent = ShuffledRR(k=4, n=100, gamma=1.0, adversary="weak")
+    assert renyi_bounds(silent, 2.0) == (0.0, 0.0)
+    assert RenyiAccountant().compose(silent, 3).get_epsilon(1e-6) == 0.0 == RenyiAccountant().get_epsilon(1e-6)
     accountant = RenyiAccountant().compose(stronger(2.0, 300), 4)
     assert accountant.get_epsilon(0.0) == 8.0 and accountant.get_epsilon(1.0) == 0.0
     assert accountant.get_epsilon([1e-5, 1e-7]).shape == (2,)

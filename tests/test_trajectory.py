@@ -160,13 +160,10 @@ def test_an_array_is_answered_like_its_numbers(name: str) -> None:
         assert spent.upper[k] == pytest.approx(single.upper, rel=2e-3, abs=1e-300)
 
 
-def test_nothing_asked_and_nothing_composed() -> None:
+def test_nothing_asked_nothing_composed_and_an_end_of_the_range_behind_a_contour() -> None:
+    """After the first answer nothing is left for its law: the other epsilon is beyond the largest loss."""
     assert Accountant().compose(CLONES, 12).get_epsilon(np.empty(0)).shape == (0,)
     assert np.all(Accountant().get_epsilon(np.array([[0.0, 1e-12], [0.5, 1.0]])) == 0.0)
-
-
-def test_an_end_of_the_range_behind_a_contour() -> None:
-    """After the first answer nothing is left for its law: the other epsilon is beyond the largest loss."""
     composition = Composition([(CLONES.pair, 400)], 1e-3)
     found = composition.deltas(np.array([0.5, math.inf]))
     assert isinstance(composition.latest, Contour)
@@ -190,15 +187,9 @@ def test_the_last_row_is_the_total_that_is_known() -> None:
 #: coarse in laws that were formed under the small tilt of a much longer total.
 DRAWN = random.Random(77)
 LAWS = [([ShuffledLDP(6.0, 4_000 + 40 * (i % 12)) for i in range(400)], 1, 1e-6, 40)]
-LAWS += [
-    (
-        [ShuffledLDP(DRAWN.choice([6.0, 6.5, 7.0, 8.0, 9.0]), DRAWN.randint(900, 21_000)) for _ in range(60)],
-        times,
-        1e-7,
-        30,
-    )
-    for times in (20, 100)
-]
+for often in (20, 100):
+    some = [ShuffledLDP(DRAWN.choice([6.0, 6.5, 7.0, 8.0, 9.0]), DRAWN.randint(900, 21_000)) for _ in range(60)]
+    LAWS.append((some, often, 1e-7, 30))
 
 
 @pytest.mark.parametrize(("bases", "times", "delta", "every"), LAWS, ids=["once", "20 times", "100 times"])

@@ -13,16 +13,13 @@ import pytest
 from pld_shuffle import (
     Accountant,
     Gaussian,
-    Laplace,
     PoissonSampled,
     RenyiAccountant,
-    Shuffled,
     ShuffledLDP,
     Subsampled,
     UnlikelyWarning,
     solve,
 )
-from pld_shuffle import randomizers as local
 from pld_shuffle.cli import main
 from pld_shuffle.fields import mechanism_from_values, values_of
 from pld_shuffle.trainlog import LogError, training_log
@@ -90,19 +87,6 @@ def test_the_command_line_says_it_in_one_line(flags: str, text: str, capsys: Any
     out, err = capsys.readouterr()
     [remark] = json.loads(out)["warnings"]
     assert text in remark and err == f"pld-shuffle: warning: {remark}\n"
-
-
-@pytest.mark.parametrize(("ask", "text"), [
-    (lambda: Accountant().compose(local.Laplace(eps0=1.0)), r"run is Shuffled\(randomizer, n\), .*pld_shuffle.Laplace"),
-    (lambda: Shuffled(Laplace(scale=1.0), 100), r"randomizers.Laplace\(eps0=\.\.\.\)"),
-    (lambda: Shuffled(Gaussian(sigma=1.0), 100), r"randomizers.Gaussian\(sigma=\.\.\.\)"),
-    (lambda: Shuffled(lambda x: x, 100), r"ShuffledLDP\(eps0, n\), or with its total variation"),
-    (lambda: ShuffledLDP(eps0=1.0, n="10,000"), "n must be an integer, got '10,000'"),
-    (lambda: solve("eps0", {"n": "10,000"}, epsilon=1, delta=1e-6), "digits are not grouped"),
-])  # fmt: skip
-def test_messages_say_what_to_give_instead(ask: Callable[[], Any], text: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=text):
-        ask()
 
 
 def test_numbers_are_accepted_in_the_same_forms_everywhere() -> None:
