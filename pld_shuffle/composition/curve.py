@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from ..numerics.sides import Array, Bounds, Side
-from ..pairs.pair import Pair
+from ..pairs.pair import Alike, Pair
 from ..pairs.profile import ProfilePair, UpperPair, amplified_losses
 from .composition import AccuracyWarning, Composition
 from .pld import log_finite
@@ -36,7 +36,7 @@ class Curve:
 
     def __init__(self, pair: Pair, rounds: int, rtol: float = 1e-4) -> None:
         low, high = (float(end) * rounds for end in pair.max_loss)
-        self.largest = Bounds(low * _DOWN, high * _UP)
+        self.max_loss = Bounds(low * _DOWN, high * _UP)
         self.scale = min(math.sqrt(rounds) * pair.scale, high)
         self.pair, self.rounds, self.rtol = pair, rounds, rtol
         self._composition = Composition([(pair, rounds)], rtol)
@@ -60,7 +60,7 @@ class Curve:
     def _ends(self, eps: Array, truncated_mass: float, side: Side) -> Array:
         """Ends on that side at epsilons, each from the rungs next to it."""
         found = np.zeros(eps.size)
-        inside = np.flatnonzero(eps < self.largest.upper)
+        inside = np.flatnonzero(eps < self.max_loss.upper)
         if inside.size == 0:
             return found
         above = side is Side.UPPER
@@ -83,7 +83,7 @@ class Curve:
 
     def _descend(self, eps: float, truncated_mass: float) -> None:
         """Rungs until one lies beyond eps, or below `truncated_mass`, or next to the largest loss."""
-        far = min(eps, NEAR * float(self.largest.upper))
+        far = min(eps, NEAR * float(self.max_loss.upper))
         while not self._rungs or (self._rungs[-1][0] < far and self._rungs[-1][1] > truncated_mass):
             before = self._rungs[-1][1] if self._rungs else 3.0
             delta = RUNG * before if before > FEW else before**1.5
@@ -95,7 +95,7 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class ComposedPair(ProfilePair):
+class ComposedPair(Alike, ProfilePair):
     """All rounds of a curve as one pair. Ledgers compose the rounds themselves."""
 
     curve: Curve
@@ -111,12 +111,8 @@ class ComposedPair(ProfilePair):
         return None if behind is None else ComposedPair(Curve(behind, curve.rounds, curve.rtol))
 
     @property
-    def max_loss(self) -> Bounds:
-        return self.curve.largest
-
-    @property
-    def scale(self) -> float:
-        return self.curve.scale
+    def like(self) -> Curve:  # type: ignore[override]
+        return self.curve
 
     @property
     def infinity_mass(self) -> float:
@@ -140,8 +136,8 @@ class HiddenSupremum(UpperPair):
 
     @property
     def max_loss(self) -> Bounds:
-        return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[0]
+        return amplified_losses(self.ahead.max_loss, self.ahead.scale, self.rate)[0]
 
     @property
     def scale(self) -> float:
-        return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[1]
+        return amplified_losses(self.ahead.max_loss, self.ahead.scale, self.rate)[1]

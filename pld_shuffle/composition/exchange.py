@@ -1,17 +1,13 @@
 """Rounds bought with Gaussian noise: prices that stay right when rounds are chosen by what was seen.
 
 Let V_b(y) be the hockey-stick divergence, at e^y for any real y, of Gaussian noise of budget b = mu^2; budgets add up.
-Whoever may still spend b, at a running loss l, is to exceed epsilon by at most V_b(epsilon - l) + k b. A round of loss
-L may be *bought* for c, with a cushion a of noise that is kept, if
+A round of loss L may be *bought* for c, with a cushion a of noise that is kept, if
 
-    E V_a(y - L) <= V_(a+c)(y) + k c     for all real y:               (*)
+    E V_a(y - L) <= V_(a+c)(y) + k c     for all real y.               (*)
 
-the round and noise a, together, are no worse than noise a + c, but for k c. So a run that starts with budget B is
-(epsilon, V_B(epsilon) + k B)-DP, whatever is chosen and whenever it stops. *Reserved rounds* R may be taken at any time
-for nothing: V_(R,b), of R and noise b together, takes the place of V_b (docs/howto/adaptive.md, Theorem 1).
-
-The more is left, the more a round looks like its variance. So prices are asked for at a ladder of cushions, and fall to
-a few parts in ten thousand above the variance.
+Then a run that starts with budget B is (epsilon, V_B(epsilon) + k B)-DP, whatever is chosen and whenever it stops; and
+*reserved rounds* may be taken at any time for nothing (docs/howto/adaptive.md, Theorems 1 and 2). The more is left, the
+more a round looks like its variance: so prices are asked for at a ladder of cushions.
 
 *Certificate.* The law of the round is an upper one, on a lattice. For a symmetric pair y >= 0 is enough. Both sides of
 (*) are convex in s = e^y: between two nodes the left one is below its chord, the right one above its tangents, so that

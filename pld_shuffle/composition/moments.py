@@ -6,17 +6,8 @@ kept small, and known.
 * On the real line: `log_moment` and `slopes`.
 * Under the tilt c: phi(y) = M(c + iy)/M(c), around the tilted mean, of all laws of a ledger together, by `TiltedLaws`.
 
-Both come from atoms (`Rounds`), or in closed form for Laplace noise (`LaplaceRounds`).
-
-*Aliases.* A trapezoidal sum with period T gives, besides delta at eps, its values at eps + m T for all integers m other
-than 0, times e^(c m T). None of them is negative, so above nothing has to be done. Below, with K the log moment
-function of the loss L,
-
-    E (1 - e^(x - L))_+ <= exp(K(r) - r x) max over y >= 0 of e^(-r y) (1 - e^-y),
-
-at the best of a few rates r > c for m > 0, and r < c for m < 0.
-
-Proofs: docs/theory.md, section 7.
+Both come from atoms (`Rounds`), or in closed form for Laplace noise (`LaplaceRounds`). What a trapezoidal sum adds to
+delta, its *aliases*, is never negative; `RATES` bound it for the lower end. Proofs: docs/theory.md, section 7.
 """
 
 from __future__ import annotations

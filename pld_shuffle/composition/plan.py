@@ -4,11 +4,9 @@ Splitting or merging mass inside cells of width h changes log M(t) by about (t^2
 downwards. So r laws on step h widen the bracket on delta by r (t^2 + t) h^2 / 8; the step that spends a given share of
 rtol follows. Windows follow delta. Buckets of numbers of coins follow z^2 = (t^2 + t) variance.
 
-*The sketch* is the log moment generating function K(t) = sum_i count_i log E_P[exp(t L_i)] of a ledger over coarse
-laws. The saddle point K'(t) = eps is the tilt under which the composed loss has mean eps, and exp(K(t) - t eps) / (1 +
-t (1+t) sqrt(2 pi K''(t))) estimates delta(eps) well enough to choose windows.
-
-All this affects speed and width. That an answer is a bound never depends on it.
+*The sketch* is the log moment generating function K(t) of a ledger over coarse laws. The saddle point K'(t) = eps is
+the tilt under which the composed loss has mean eps; there it estimates delta(eps) well enough to choose windows. All
+this affects speed and width. That an answer is a bound never depends on it.
 """
 
 from __future__ import annotations
@@ -58,16 +56,11 @@ class Plan:
         rtol: float, times: float = 1.0,
     ) -> Plan:  # fmt: skip
         """The plan for the rounds of a ledger under `tilt`, or `times` as many of them."""
-        variance = max(sketch.moments(0.0)[2], 1e-4 * sketch.scale**2)
-        return cls(
-            tilt,
-            variance * times,
-            log_delta,
-            math.ceil(times * sum(count for _, count in ledger)),
-            rtol,
-            # Where lattices are cheap, brackets may as well be tighter than asked.
-            lattice_share=LATTICE_SHARE if len(ledger) < CHEAP_PAIRS else 1.0,
-        )
+        variance = times * max(sketch.moments(0.0)[2], 1e-4 * sketch.scale**2)
+        rounds = math.ceil(times * sum(count for _, count in ledger))
+        # Where lattices are cheap, brackets may as well be tighter than asked.
+        lattice_share = LATTICE_SHARE if len(ledger) < CHEAP_PAIRS else 1.0
+        return cls(tilt, variance, log_delta, rounds, rtol, lattice_share=lattice_share)
 
     @property
     def rate(self) -> float:

@@ -2,16 +2,13 @@
 
 Under a tilt that lifts the losses of interest, delta of a product of laws is a sum over the frequencies of a discrete
 Fourier transform. For many rounds a few dozen nodes near frequency 0 are enough; for few rounds all nodes count, and
-the sums for all epsilons are one inverse transform. One more round multiplies the nodes. They are kept as logarithms,
-so the prefixes of a log are cumulative sums.
-
-Nothing is smoothed. Aliases are never negative, and bounded from below by Chernoff; frequencies left out and the
-rounding of transforms, in the 2-norm, are booked. Proofs: docs/theory.md, section 7, "Few frequencies";
+the sums for all epsilons are one inverse transform. The nodes are kept as logarithms, so the prefixes of a log are
+cumulative sums. Nothing is smoothed. Proofs, and what is booked: docs/theory.md, section 7, "Few frequencies";
 docs/certificates.md, 10 and 11.
 
 *By direct convolution* (`DirectReading`) products have relative accuracy everywhere, at quadratic cost: for the rare
 composition whose tilted law has a deep valley at the losses of interest, where no tilt lifts them over the rounding of
-an integral. Nothing is subtracted, and no mass is left out. One round's atoms are read where they lie.
+an integral. One round's atoms are read where they lie.
 """
 
 from __future__ import annotations
@@ -392,20 +389,20 @@ class DirectReading(Reading):
         return cls(one, two, plan)
 
     def lowers(self, eps: Array) -> Array:
-        return np.asarray(self._lower.read(eps + self._lower.loss_error + 1e-15 * eps, -1.0) + self.infinity.lower)
+        return np.asarray(self._lower.read(eps, -1.0) + self.infinity.lower)
 
     def uppers(self, eps: Array) -> Array:
-        found = self._upper.read(eps - self._upper.loss_error - 1e-15 * eps, 1.0) + self.infinity.upper
-        return np.asarray(np.minimum(1.0, found * (1.0 + 1e-15)))
+        return np.asarray(np.minimum(1.0, (self._upper.read(eps, 1.0) + self.infinity.upper) * (1.0 + 1e-15)))
 
 
 class _Side:
     """Atoms of one side, sorted by loss, and how far they may be off."""
 
     def __init__(self, mass: Array, loss: Array, loss_error: float, infinity: float) -> None:
-        self._atoms, self.loss_error, self.infinity = Losses(mass, loss, 0.0, 0.0), loss_error, infinity
-        self._relative = ROUNDOFF * (8.0 * mass.size + 128.0)
+        self._atoms, self._loss_error, self.infinity = Losses(mass, loss, 0.0, 0.0), loss_error, infinity
 
     def read(self, eps: Array, sign: float) -> Array:
         """delta of the finite part, moved by its error in the direction of `sign`."""
-        return np.maximum(self._atoms.divergence(eps) * (1.0 + sign * self._relative) + sign * DIRECT_UNDERFLOW, 0.0)
+        found = self._atoms.divergence(eps - sign * (self._loss_error + 1e-15 * eps))
+        relative = ROUNDOFF * (8.0 * self._atoms.mass.size + 128.0)
+        return np.maximum(found * (1.0 + sign * relative) + sign * DIRECT_UNDERFLOW, 0.0)

@@ -191,7 +191,7 @@ def _contest(pair: AnyLDPPair) -> tuple[bool, bool]:
     A guess, from a few epsilons: every bound is valid.
     """
     asked = np.expm1(np.minimum(pair.scale * ASKED, 0.9 * float(pair.max_loss.upper)))
-    known = pair.clones.as_profile
+    known = pair.like.as_profile
     if known is None:
         return False, False
     one = asked[1:2]

@@ -1,7 +1,6 @@
 """Loops in plain Python that are compiled once per machine, and the one rule of when.
 
-A kernel is a function of numbers and arrays. Those that Python calls say what they take, so that there is one compiled
-version of each, known before it is called:
+A kernel is a function of numbers and arrays. Those that Python calls say what they take:
 
     f, i, b         a float, an int, a bool
     1, 2, 3         an array of floats, of so many dimensions, that is read; k1, k2 ... one of ints
@@ -15,8 +14,6 @@ kernels of the package are compiled at once, which one line of the log announces
 Interpreted or compiled, the same operations are done on the same numbers; powers may be rounded differently, and sums
 that may be taken in any order. Interpreted arrays are memoryviews, which are twice as fast: kernels ask of them their
 shape and single elements only, and of numpy `empty`, `zeros` and `full`. (Those with `rows` see numpy's arrays.)
-
-Where numba's cache cannot be written, kernels go to a temporary folder of this process (docs/howto/containers.md).
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
 """Laws on the integers, mass by mass, each to a relative accuracy: what the sum of many integers of noise may be.
 
-`IntegerLaw` is masses on a window, what lies outside of it, and how far a mass, or the ratio of two neighbours, may be
-off. Deep in the tails a mass of 1e-250 is as accurate as the largest one, because nothing is ever subtracted:
+Deep in the tails a mass of 1e-250 is as accurate as the largest one, because nothing is ever subtracted:
 
-* binomial, Poisson and negative binomial sums: their ratios f(k)/f(k-1) are known, and are multiplied outwards from the
-  mode. What is left beyond a window is at most a geometric series.
+* binomial, Poisson and negative binomial sums: ratios f(k)/f(k-1) are multiplied outwards from the mode.
 * the difference of two equal Poisson or negative binomial numbers (Skellam, and sums of discrete Laplace noise): ratios
   from a recurrence with three terms, run backwards from an enclosure (`kernels.falling_ratios`).
-* sums of discrete Gaussians, which are no discrete Gaussians, but for small sigma nearly: up to a relative error
-  exp(2.001 m exp(-pi^2 sigma^2)) - 1 for m shares (docs/sums.md, section 3). Where that is not small enough, masses are
-  sums over a few hundred nodes of the characteristic function, tilted to where they are asked for.
+* sums of discrete Gaussians, nearly discrete Gaussians unless sigma is small. Where they are not, masses are sums over
+  a few hundred nodes of the characteristic function, tilted to where they are asked for (docs/sums.md, section 3).
 
-*Binomial windows.* `chernoff_window` returns integers (low, high) with P(X < low) <= missed and P(X > high) <= missed
-for X ~ Bin(n, p), by the Chernoff bound exp(-n KL(x/n || p)). It is about sqrt(4 p (1-p)) times narrower than
-Hoeffding's (Koskela, Heikkila and Honkela, Lemma 6), which does not know p. `counts` is the law of a number of
-successes in independent trials, in classes of one probability each: a binomial law, or a Poisson-binomial one.
+`counts` is the law of a number of successes in independent trials, in classes of one probability each. Its windows are
+Chernoff's, exp(-n KL(x/n || p)), about sqrt(4 p (1-p)) times narrower than Hoeffding's, which does not know p
+(Koskela, Heikkila and Honkela, Lemma 6).
 """
 
 from __future__ import annotations

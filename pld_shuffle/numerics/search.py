@@ -1,18 +1,15 @@
 """Searches that return a proven end: the value returned has been asked for by itself.
 
-`safe_end`: the most wasteful value of a parameter whose certified upper bound meets a target. The values split into
-those whose *upper* bound meets it and those whose upper bound does not. The search keeps one of each, guesses where
-the target is crossed by secants on scales on which the quantity is nearly straight, and stops when the two are
-neighbours: consecutive integers, or floats within a relative tolerance. Far from the target a loose bracket decides;
-near it, and at both ends of the answer, a tight one. So guesses affect speed, never correctness.
+`safe_end`: the most wasteful value of a parameter whose certified upper bound meets a target. The search keeps a value
+that meets it and one that does not, guesses where the target is crossed by secants on scales on which the quantity is
+nearly straight, and stops when the two are neighbours. Far from the target a loose bracket decides; near it, and at
+both ends of the answer, a tight one. So guesses affect speed, never correctness.
 
-`crossing`: where a function falls to 0, on the right side of it. Regula falsi with the Illinois rule, for one function
-or for many that are asked together. The end that stays again counts for half, so that the next point is likely to lie
-beyond the crossing (Dowell and Jarratt 1971). Every fifth point is the middle, which bounds the number of steps.
+`crossing`: where a function falls to 0, on the right side of it, for one function or for many that are asked together.
+Regula falsi with the Illinois rule (Dowell and Jarratt 1971); every fifth point is the middle.
 
 `first_satisfying`: a walk over a geometric grid from the wanted end until a point satisfies excess <= 0, and `crossing`
-before it. If the excess is monotone, one step of the grid is enough, and no number nearer to the wanted end satisfies
-it, up to rtol. If not, a sign change between two grid points may be overlooked: that costs tightness, never validity.
+before it. A sign change between two grid points may be overlooked: that costs tightness, never validity.
 """
 
 from __future__ import annotations

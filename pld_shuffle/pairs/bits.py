@@ -1,16 +1,11 @@
 """Counts of randomised bits: what the number of ones gives away, certified over every dataset.
 
 n users send `bits` bits each, 1 with probability `one` for a user who holds 1, `zero` < `one` for one who holds 0. The
-view is the number of ones: a shuffler of equal bits, or secure aggregation, shows no more. S is the number of ones
-among the bits of the others, j of which are drawn with `one`. The likelihood ratio increases in the count, so for one
-bit a user
-
-    H_s(j) = max_k  a P(S >= k-1) - b P(S >= k),   a = one - s zero,  b = s (1-zero) - (1-one).
-
-Tilted by e^zeta0 = b/a, the ratio at which the two reports balance, this is a Fourier sum of about 15 terms of weight,
-whatever n is, and exact. It is also bounded for every j at once, convexly in j, so that the maximum over any range of j
-is at an end of it; and others left out are few effective users. The search halves the range of j until the better of
-the two bounds is close enough to the best single j. Proofs: docs/swap.md, "Counts of randomised bits".
+view is the number of ones: a shuffler of equal bits, or secure aggregation, shows no more. Its likelihood ratio
+increases, so H_s is a difference of two tails, at the best threshold. Tilted by the ratio at which the two reports
+balance, this is a Fourier sum of about 15 terms of weight, whatever n is, and exact. It is also bounded for every
+number of ones at once, convexly. The search halves the range of ones until the better of the two bounds is close enough
+to the best single number. Proofs: docs/swap.md, "Counts of randomised bits".
 
 The pairs: `BitPair` has the profile of the supremum over all datasets in both orders, exact for one round. Over rounds
 the others may hold what they like in each of them (`strategy.Strategy`): the types are datasets, or ranges of them,
@@ -393,8 +388,34 @@ LEAST_NOISE = 100.0  # variance of the count at the least noisy dataset, which c
 MANY_ONES = 100.0  # variance of their number from which on one attack is enough: speed against width
 
 
+class _OfBits(Pair):
+    """What both pairs of n users' bits have in common."""
+
+    n: int
+    shares: BitShares
+    bits: int
+    rate: float
+
+    @property
+    def max_loss(self) -> Bounds:
+        """log(1 + rate (ratio - 1)), the ratio of a target whose bits are all 1, or all 0."""
+        shares, rate = self.shares, self.rate
+        loss = self.bits * math.log1p(shares.gap / min(shares.zero, shares.not_one))
+        if rate < 1.0:  # far out, 1 - rate is nothing beside the rest
+            loss = math.log1p(rate * math.expm1(loss)) if loss < 700.0 else loss + math.log(rate)
+        return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
+
+    @property
+    def scale(self) -> float:
+        """Rough standard deviation of the loss, at equal others."""
+        shares = self.shares
+        variance = self.n * min(shares.zero * shares.not_zero, shares.one * shares.not_one)
+        spread = self.rate * math.sqrt(self.bits) * shares.gap / math.sqrt(variance)
+        return float(min(math.log1p(spread), self.max_loss.upper))
+
+
 @dataclass(frozen=True)
-class BitPair(UpperPair):
+class BitPair(_OfBits, UpperPair):
     """The pair of n users' bits, or of a hidden cohort of n that the target belongs to with probability `rate`.
 
     back : None for either order, anew in every round; else the target holds 1 under P, or 0 if it is `back`, in all
@@ -408,7 +429,7 @@ class BitPair(UpperPair):
     back: bool | None = None
     even = True
     choices = ()  # an attack is the lower end
-    finest, least, thinned, boxes = 68.0, POINTS, 1, None
+    finest, least, boxes = 68.0, POINTS, None
 
     @property
     def reverse(self) -> BitPair | None:  # type: ignore[override]
@@ -418,14 +439,6 @@ class BitPair(UpperPair):
     def _shares(self) -> BitShares:
         """The reversed pair counts zeros."""
         return self.shares.mirrored if self.back else self.shares
-
-    @property
-    def max_loss(self) -> Bounds:
-        return _largest(self.shares, self.bits, self.rate)
-
-    @property
-    def scale(self) -> float:
-        return rough_scale(self.n, self.shares, self.bits, self.rate)
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         if self.rate < 1.0 and self.bits == 1 and self.n < LISTED:
@@ -514,7 +527,7 @@ def _strongest(attacks: tuple[BitAttackPair, ...], cohort: Cohort) -> int:
 
 
 @dataclass(frozen=True)
-class BitAttackPair(Pair):
+class BitAttackPair(_OfBits):
     """All n-1 others hold 0 (or all 1), the target 1 against 0: the ordered pair, or of a hidden cohort."""
 
     n: int
@@ -527,13 +540,8 @@ class BitAttackPair(Pair):
 
     @property
     def max_loss(self) -> Bounds:
-        if self.eps0 is not None and self.rate == 1.0:
-            return Bounds(self.eps0, self.eps0)
-        return _largest(self.shares, self.bits, self.rate)
-
-    @property
-    def scale(self) -> float:
-        return rough_scale(self.n, self.shares, self.bits, self.rate)
+        known = self.eps0 is not None and self.rate == 1.0
+        return Bounds(self.eps0, self.eps0) if known else super().max_loss
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         truncated_mass = min(max(resolution.truncated_mass, 1e-250), 0.01)
@@ -563,19 +571,3 @@ class BitAttackPair(Pair):
         zero = np.array([share.zero, share.not_zero])
         others = one if self.all_hold_one else zero
         return SlotLaw(self.n, one, zero, others, True, 8.0 * ROUNDOFF)
-
-
-def _largest(shares: BitShares, bits: int, rate: float) -> Bounds:
-    """log(1 + rate (ratio - 1)), the ratio of a target whose bits are all 1, or all 0."""
-    odds = shares.gap / min(shares.zero, shares.not_one)
-    loss = bits * math.log1p(odds)
-    if rate < 1.0:  # far out, 1 - rate is nothing beside the rest
-        loss = math.log1p(rate * math.expm1(loss)) if loss < 700.0 else loss + math.log(rate)
-    return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
-
-
-def rough_scale(n: int, shares: BitShares, bits: int, rate: float) -> float:
-    """Rough standard deviation of the loss, at equal others."""
-    variance = n * min(shares.zero * shares.not_zero, shares.one * shares.not_one)
-    spread = rate * math.sqrt(bits) * shares.gap / math.sqrt(variance)
-    return float(min(math.log1p(spread), _largest(shares, bits, rate).upper))

@@ -2,30 +2,18 @@
 
 Each of the other users shows one of two coin labels, a neutral label, or nothing (`Shown`). The target shows a coin
 label, the one matching the dataset with probability (1+theta)/2; a neutral label; or reveals that its report is
-independent of its value (null). The adversary sees the three counts, or the null event.
-
-Given m coin labels and c neutral ones the view is the *tilted-coin pair* T(m, theta(m, c)): toss m fair
+independent of its value (null). Given m coin labels and c neutral ones the view is the *tilted-coin pair*: toss m fair
 coins, t = (2 heads - m)/m, and P, Q have densities 1 + theta t, 1 - theta t, with
 
     theta(m, c) = theta m / (m + kappa c + absent),
 
 kappa and absent the weights of a neutral label and of the target's absence against a coin label, and (m, c) has the
-same law under P and Q (docs/theory.md, section 2; section 11, Theorem C). So a hidden cohort is a smaller bias, and the
-pair stays in its family; with users who take part independently it does so where "absent" is one more neutral label.
+same law under P and Q (docs/theory.md, section 2; section 11, Theorem C). So a hidden cohort is a smaller bias.
+*Amplification* at rate r is what holds for any pair (section 5). Buckets are certified by post-processing (section 3);
+the atoms of one cell of the lattice, which lie between the same two points, are summed.
 
-*Amplification* at rate r is what holds for any pair (docs/theory.md, section 5): with x = theta t > 0 the atom
-has masses (1 + (2r-1) x, 1 - x) times the coin's weight, its mirror image has them swapped, and all remaining
-mass is at loss 0.
-
-Buckets are certified by post-processing (section 3): the numbers of coins in a bucket are replaced by their smallest
-(upper) or largest (lower); biases by the two extremes with the mean kept (upper) or by their mean (lower). Cost:
-O(sqrt n) for the weights, and a number of components that depends on the wanted accuracy only. The atoms of one cell of
-the lattice are summed: they lie between the same two lattice points.
-
-*Several classes* (`MixedCoins`). A user of class i shows a label with a probability of its own, rate_i; all labels are
-coin labels with one probability, and the target always shows one. Then the bias is theta m/(m + kappa c), kappa =
-(target_neutral/neutral) (coin/target_coin), whatever the rates are; buckets remain certified (docs/people.md,
-section 10).
+*Several classes* (`MixedCoins`). A user of class i shows a label with a probability of its own; the bias is
+theta m/(m + kappa c), whatever these are; buckets remain certified (docs/people.md, section 10).
 """
 
 from __future__ import annotations

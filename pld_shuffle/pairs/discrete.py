@@ -91,6 +91,11 @@ class Losses:
         found: Array = (1.0 + fall) * hockey - fall * above
         return found
 
+    def beside(self, other: Losses, eps: Array) -> Array:
+        """H at e^eps of both outcomes together, independent of each other, infinite parts included: to nearest."""
+        found = self.divergence(np.subtract.outer(eps, other.loss)) @ other.mass
+        return np.asarray(found + self.infinity_mass + other.infinity_mass * (1.0 - self.infinity_mass))
+
     def bounds(self, expm1_eps: Array, mass_error: float) -> Bounds:
         """Of the profile, infinite part and all errors included. O(atoms) once, and O(growths log atoms)."""
         eps = np.log1p(expm1_eps)
@@ -234,21 +239,15 @@ class Together(AddedUp):
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """All combinations of atoms, for a law of one round. MemoryError beyond MOST_PAIRS of them."""
-        return [
-            reduce(_product, (pair.atoms([side], resolution)[0] for pair, times in self.parts for _ in range(times)))
-            for side in sides
-        ]
-
-
-def _product(first: Atoms, second: Atoms) -> Atoms:
-    """The law of the sum of two independent losses."""
-    if not first.mass.size * second.mass.size <= MOST_PAIRS:
-        raise MemoryError(
-            f"a product of {first.mass.size} and {second.mass.size} atoms is over the limit of {MOST_PAIRS}"
-        )
-    one, other = (Losses(law.mass, law.loss, law.infinity_mass, law.loss_error) for law in (first, second))
-    both = one.with_independent(other)
-    return Atoms(both.mass, both.loss, both.infinity_mass, first.truncated_mass + second.truncated_mass, both.error)
+        found = []
+        for side in sides:
+            each = [law for pair, times in self.parts for law in pair.atoms([side], resolution) * times]
+            if not (size := math.prod(law.mass.size for law in each)) <= MOST_PAIRS:
+                raise MemoryError(f"a product of {size} atoms is over the limit of {MOST_PAIRS}")
+            laws = (Losses(law.mass, law.loss, law.infinity_mass, law.loss_error) for law in each)
+            law, missed = reduce(Losses.with_independent, laws), sum(law.truncated_mass for law in each)
+            found.append(Atoms(law.mass, law.loss, law.infinity_mass, missed, law.error))
+        return found
 
 
 #: Nothing at all is told.

@@ -5,12 +5,10 @@ right R_0 = W, and v = R_1/W varies; the rest of W says nothing. With L slots on
 
     H_s = (1/n) sum over L, R of P(L, R) E (u_1 + ... + u_L + R - s (L + v_1 + ... + v_R))_+ .
 
-The laws of the sums U of u and V of v do not depend on s: they are made once for each number of slots (`ratio_sums`),
-told from the largest value (U) and the smallest (V), or both from 1 where ratios have a long tail (docs/theory.md,
-section 8).
-
-Either side is a law of its own, known to rounding: so points of its profile may be as close as one likes. The
-contour of `pairs.slots` decays slowly where the sum has few terms, and not at all next to the largest loss.
+The laws of the sums of u and of v do not depend on s: they are made once for each number of slots (`ratio_sums`), told
+from the largest u and the smallest v, or both from 1 where ratios have a long tail (docs/theory.md, section 8). Points
+of the profile may be as close as one likes; the contour decays slowly where the sum has few terms, and not at all next
+to the largest loss.
 """
 
 from __future__ import annotations

@@ -3,13 +3,10 @@
 With s = e^eps, phi_0(S) = S_+ and phi_j+1(S) = max over w of E phi_j(S + L_w), L_w = (dP - s dQ)/dN(w) under N(w),
 k steps have E (S + sum of L)_+ <= phi_k(S): Theorem G of docs/shuffled_batches.md, section 3, with what is computed.
 Only the cosine c of the angle between the target's contribution and w counts, in cells; phi is convex, so chords are
-above it. Of many steps only the last ones are played, and few s: others lie between (`batches`).
-
-*Many steps*: Theorem H. Seen from a step, the value of the later ones is convex. If its curvature falls by no more than
-e^(-lam x) (forward; for the other order e^(lam x), towards the left), all others at minus the target's contribution are
-worse than any other direction, once `THINNED` of the terms on one side are made longer and rarer: then all earlier
-steps have that law, and their sum is a slot law. Both things are certified: the first by making the value larger
-(`softened`), the second by an inequality between four integrals for every cell of directions (`rate`).
+above it. Of many steps only the last ones are played, and few s: others lie between (`batches`). The earlier ones have
+one worst law, with all others at minus the target's contribution (Theorem H). What that needs is certified: the value
+is made larger until its curvature falls slowly (`softened`), and an inequality between four integrals holds for every
+cell of directions (`rate`).
 """
 
 from __future__ import annotations

@@ -193,6 +193,20 @@ class Pair(ABC):
         return None
 
 
+class Alike(Pair):
+    """A pair with the largest loss and the scale of another one, `like`."""
+
+    like: Any
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.like.max_loss  # type: ignore[no-any-return]
+
+    @property
+    def scale(self) -> float:
+        return float(self.like.scale)
+
+
 class AddedUp(Pair):
     """A pair whose loss is at most the sum of those of `parts`, each so many times."""
 
@@ -209,7 +223,7 @@ class AddedUp(Pair):
 
 
 @dataclass(frozen=True)
-class Attacks(Pair):
+class Attacks(Alike):
     """Several attacks on one mechanism: no analysis goes below any of them, so an answer may be the largest of theirs.
 
     Which one that is depends on delta and on the rounds (`composition.composition`). Wherever one pair is wanted it is
@@ -227,12 +241,8 @@ class Attacks(Pair):
         return pairs[0] if len(pairs) == 1 else cls(tuple(pairs))
 
     @property
-    def max_loss(self) -> Bounds:
-        return self.pairs[0].max_loss
-
-    @property
-    def scale(self) -> float:
-        return self.pairs[0].scale
+    def like(self) -> Pair:  # type: ignore[override]
+        return self.pairs[0]
 
     @property
     def symmetric(self) -> bool:

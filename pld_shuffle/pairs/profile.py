@@ -5,10 +5,8 @@ slope rises by q, is an atom of Q-mass q and P-mass s q with loss log s. So a co
 dominates, and one below h is a pair that is dominated:
 
 * Upper: the polygon through certified upper values at the points ("connect the dots"), or its convex hull.
-* Lower: between two neighbouring points h lies above the line through the two points on the left, and above the
-  line through the two points on the right. The convex hull of these valleys and the points is the polygon.
-
-Both err by O(width^2) of the distance between points, and an isolated kink is found exactly.
+* Lower: between two neighbouring points h lies above the lines through the two points on either side. The convex hull
+  of these valleys and the points is the polygon.
 
 Notation: growth g = s - 1 = expm1(eps), so that losses may be tiny. Losses above 0 come from the profile
 itself, those below 0 from the reversed pair's (h(1/s) = (g + h'(s))/s); a symmetric pair has one profile

@@ -1,12 +1,9 @@
 """Reports made one after the other in a hidden order, each by a randomizer that may depend on those before it.
 
-Theorem Q (docs/people.md, section 4) is the swap theorem with positions in place of users:
-
-    H_s <= int_0^(1/p) n (1-u)^(n-1) G(u) du + (1-1/p)^n H_s(R_0||R_1),   G(u) = sup of E(L_1 + ... + L_n)_+ / n,
-
-the supremum over adversaries who choose the law of L_t with what came before in view. Smoothed by Laplace noise Z of
-scale 1/lam, the adversary gains nothing from choosing (docs/people.md, Lemma): for a law L of three values that is
-above all five extreme laws for every function whose second derivative changes by a factor e^(lam |x|) at most,
+Theorem Q (docs/people.md, section 4) is the swap theorem with positions in place of users: an adversary chooses the law
+of every L_t with what came before in view. Smoothed by Laplace noise Z of scale 1/lam, the adversary gains nothing from
+choosing: for a law L of three values that is above all five extreme laws for every function whose second derivative
+changes by a factor e^(lam |x|) at most,
 
     E(L_1 + ... + L_n)_+ <= E(L + ... + L + Z)_+.
 
@@ -25,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.search import crossing
-from ..numerics.sides import ROUNDOFF, Array, Bounds
+from ..numerics.sides import ROUNDOFF, Array
 from .coins import CoinMixture
 from .game import StepLaws, played
+from .pair import Alike
 from .profile import UpperPair
 from .swap import extreme_laws
 from .swap_pairs import stronger_clones
@@ -191,29 +189,21 @@ def _by_game(eps0: float, n: int, growth: float, missed: float) -> float:
 
 
 @dataclass(frozen=True)
-class SequencePair(UpperPair):
+class SequencePair(Alike, UpperPair):
     """n users in a hidden order send reports of any eps0-LDP randomizers, each chosen with those before it in view."""
 
     eps0: float
     n: int
 
     @cached_property
-    def clones(self) -> CoinMixture:
+    def like(self) -> CoinMixture:  # type: ignore[override]
         """The labels of stronger clones: a bound, too, with the same largest loss."""
         return stronger_clones(self.eps0, self.n)
-
-    @property
-    def max_loss(self) -> Bounds:
-        return self.clones.max_loss
-
-    @property
-    def scale(self) -> float:
-        return self.clones.scale
 
     @cached_property
     def smoothing(self) -> float:
         """The best four deviations out; any is right."""
-        known = self.clones.as_profile
+        known = self.like.as_profile
         assert known is not None
         far = known.losses_at(4.0)
         unit = math.exp(0.5 * self.eps0) - math.exp(-0.5 * self.eps0)

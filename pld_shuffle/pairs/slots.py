@@ -10,11 +10,8 @@ groups of reports, first under R_0, second under R_1, others under W. If W is on
 privacy blanket, labels), the rest of a slot says nothing: L = 0 there. Analyses and attacks differ in W only. Sampling
 does not leave the formula: in a hidden cohort R_b becomes q R_b + (1-q) W, and "absent" is one more report.
 
-`slot_profile` evaluates (*) by a contour integral at the saddle point, so that it is relatively accurate at every delta
-(docs/theory.md, section 8): smoothed by Gaussian noise, by the trapezoidal rule, nodes between the lobes of
-|E exp(z L)|^n skipped with a bound. The cost is that of the lobes (at most of order 1/sqrt(rtol n) of them) times the
-number of groups; it does not grow with n. High rare atoms are cut (`contour_kernels.positive_part`). Where views are
-few they are listed instead (`listed`).
+`slot_profile` evaluates (*) by a contour integral at the saddle point, so that it is relatively accurate at every
+delta, at a cost that does not grow with n (docs/theory.md, section 8). Few views are listed instead (`listed`).
 """
 
 from __future__ import annotations

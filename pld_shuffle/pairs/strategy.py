@@ -1,36 +1,25 @@
 """Rounds whose pair is chosen as they go: the value of the best strategy, as a profile.
 
 A type is a dataset of all others, an order of the two neighbours, a sign of a move: whatever may be chosen anew in
-every round, as outputs suggest. Let there be functions G_k, one for every type k, with
+every round, as outputs suggest. With functions G_k, one for every type k, that bound every choice by weights which are
+the same for every s, and s = e^y, the best strategy's H_s of t rounds is at most (docs/swap.md, Theorem M)
 
-    H_s(every choice) <= sum_k w_k G_k(s)   for all s > 0, the weights w of the choice the same for every s.
+    V_t(s) = max over k of  V_(t-1)(inf) + sum_x x V_(t-1)''(x) G_k(s/x),     V_0(s) = (1 - s)_+ .
 
-With s = e^y let V_0(s) = (1 - s)_+, and let V_t be the best strategy's H_s of t rounds. Then (docs/swap.md, Theorem M)
-
-    V_t(s) <= max over k of  V_(t-1)(inf) + sum_x x V_(t-1)''(x) G_k(s/x),
-
-an equality for exact pairs of all types. Where several families of types are proved, the least bound holds.
-
-On a lattice of y a polygon through values of V_(t-1) lies above it, and only needs G_k at points of the lattice: the
-sum is a convolution with the masses of the polygon through these, E V_(t-1)(y - L) for L of an upper law.
-
-From below there are tests A of some choice, one for every y of the lattice: V_t(s) >= P(A) - s Q(A). One round more
-whose outcomes have masses p, q at losses l takes the test for y - l, rounded to the lattice, whatever that is best for:
-
-    P(A') = sum p P(A_(y-l)),    Q(A') = sum q Q(A_(y-l)),
-
-and of all choices the one that is best at y. A test is nearly as good at losses close to its own, so that both ends
-converge like the square of the step.
+Where several families of types are proved, the least bound holds. On a lattice of y a polygon through values of V_(t-1)
+lies above it, and only needs G_k at points of the lattice: the sum is a convolution, E V_(t-1)(y - L) for L of an upper
+law. From below there are tests A of some choice, one for every y of the lattice: V_t(s) >= P(A) - s Q(A). One round
+more takes after an outcome of loss l the test for y - l, rounded to the lattice; of all choices the one that is best at
+y. A test is nearly as good at losses close to its own, so that both ends converge like the square of the step.
 
 Below 0, V_t(-y) = 1 - e^-y + e^-y V'_t(y), with V' for the reversed pairs, and a test for -y takes what the reversed
-one for y does not. Where the neighbours may be exchanged V' is V, and V_T the profile of a symmetric pair; where their
-order is the same in every round there are two functions, each of which needs the other one. Either way V_T composes
-with all other rounds, even if these lie in between and choose as well: with V^a, V^b of two such lists let
-W(y) = E V^a(y - L_b); buying a round of either list never raises W, since the other list's law is fixed.
+one for y does not. Where the neighbours may be exchanged V' is V; where their order is the same in every round there
+are two functions, each of which needs the other one. Either way V_T composes with all other rounds, even if these lie
+in between and choose as well: a round of either list never raises the value, since the other list's law is fixed.
 
 A round may have two independent parts, the second one the first in the other order (a user moves from one count to
-another). Whoever chooses the second part as the first suggests is no weaker: the two functions change places at every
-part. So the upper end is that of twice as many rounds; from below both parts are chosen at once.
+another). Whoever chooses the second part as the first suggests is no weaker: so the upper end is that of twice as many
+rounds; from below both parts are chosen at once.
 """
 
 from __future__ import annotations
@@ -48,7 +37,7 @@ from ..numerics.lattice import fast_length
 from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.tuning import TRANSFORM_WORK
 from .discrete import EitherOrder, OrderedPair
-from .pair import AddedUp, Atoms, Pair, Resolution, completed
+from .pair import AddedUp, Alike, Atoms, Pair, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, WorstPair, profile_atoms
 
 #: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
@@ -61,7 +50,7 @@ Choice = tuple[OrderedPair, ...]
 POINTS, COARSEST, FINEST = 24.0, 8.0, 288.0  # of the lattice, a scale; the last over sqrt(rounds) or 3, or 1.5
 SHORT = 4.0  # scales up to the largest loss: such a lattice may be finer, and the loss counts
 MISSED = (1e-15, 1e-17, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # that may be left out
-LONGEST = 650.0  # losses of one round; beyond, the last value holds
+LONGEST, FARTHEST = 650.0, 700.0  # losses of one round, and of all; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
 TABLE = 256  # up to so many rounds a power of two of them is kept, with all rounds on the way
 BLOCK = 1024  # rounds of choices given by their masses that are one strategy; between blocks all tails are there
@@ -115,7 +104,6 @@ class Strategy(AddedUp):
       end is theirs. If there are none lower atoms are the upper ones, less rounding, and an attack has to tell how far
       the truth is below.
     * `finest`: points of the lattice in a scale, at most; `least`: for up to `FEW_ROUNDS` rounds at least.
-    * `thinned`: of as many choices one is kept over more rounds.
     * `boxes`: None, or which products of two types, the second one reversed, the types of a round of two outcomes are.
 
     If its order is the same in all rounds it says whether it is `back`, the other order, which is its `reverse`, and
@@ -155,7 +143,10 @@ def _atoms(one: Any, rounds: int, wanted: float, missed: float, side: Side) -> A
     if side is Side.LOWER and one.choices:
         lower = _attained(orders, rounds, points, missed)[::way]
         return profile_atoms(lower[0], lower[-1], side)
-    found = _upper_atoms(_lattice(orders)[0].scale / points, proved[::way])
+    loss = _lattice(orders)[0].scale / points * np.arange(float(proved[0].size))
+    known = loss < FARTHEST
+    upper = [ProfilePoints(np.expm1(loss[known]), value[known], value[known]) for value in proved[::way]]
+    found = profile_atoms(upper[0], upper[-1], Side.UPPER)
     if side is Side.UPPER:
         return found
     less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
@@ -186,7 +177,7 @@ class AnyOf(WorstPair):
 
     pairs: tuple[EitherOrder, ...]
     pointwise = True
-    finest, least, thinned, boxes = FINEST, POINTS, 1, None
+    finest, least, boxes = FINEST, POINTS, None
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -206,7 +197,7 @@ class AnyOf(WorstPair):
 
 
 @dataclass(frozen=True)
-class InOrder(ProfilePair):
+class InOrder(Alike, ProfilePair):
     """One order of datasets that are chosen anew in every round, the order being the same in all of them.
 
     datasets : what says `worst`, the worst of them at every epsilon, all there is in one round; and over rounds
@@ -218,7 +209,7 @@ class InOrder(ProfilePair):
     back: bool = False
     pointwise = False
     # There are many types; of several lattices the last one tells most.
-    finest, least, thinned, boxes = POINTS, 68.0, 4, None
+    finest, least, boxes = POINTS, 68.0, None
 
     @property
     def reverse(self) -> InOrder:  # type: ignore[override]
@@ -232,24 +223,17 @@ class InOrder(ProfilePair):
         return [(both[self.back], both[not self.back]) for both in _profiles(self.datasets, expm1_eps.tobytes())]
 
     @cached_property
-    def _worst(self) -> EitherOrder:
+    def like(self) -> EitherOrder:  # type: ignore[override]
+        """One round: the worst dataset at every epsilon."""
         worst: EitherOrder = self.datasets.worst
         return replace(worst, orders=(worst.orders[-self.back],))
 
     @property
-    def max_loss(self) -> Bounds:
-        return self._worst.max_loss
-
-    @property
-    def scale(self) -> float:
-        return self._worst.scale
-
-    @property
     def infinity_mass(self) -> float:
-        return self._worst.infinity_mass
+        return self.like.infinity_mass
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        return self._worst.profile(expm1_eps, rtol, truncated_mass)
+        return self.like.profile(expm1_eps, rtol, truncated_mass)
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         if count > 1 and self.datasets.ranges:
@@ -268,7 +252,7 @@ class BothWays(AddedUp):
     datasets: Any
     attacked: bool = False
     reverse = None
-    finest, least, thinned, boxes = POINTS, POINTS, 1, None
+    finest, least, boxes = POINTS, POINTS, None
 
     @cached_property
     def parts(self) -> tuple[tuple[Pair, int], ...]:  # type: ignore[override]
@@ -289,17 +273,6 @@ class BothWays(AddedUp):
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         blocks = in_blocks(self, count, FEWER)
         return [(Strategy(self, 1) if pair is self else pair, times) for pair, times in blocks]
-
-
-def _upper_atoms(step: float, values: Sequence[Array]) -> Atoms:
-    """The pair of the hulls of values at 0, step, ..., in each order."""
-    loss = step * np.arange(float(values[0].size))
-    hulls = [hull(loss, value)[None] for value in values]
-    masses, infinite = lattice_laws(hulls[0], hulls[-1], step)
-    loss = np.append(-loss[:0:-1], loss)
-    kept = (masses[0] > 0.0) | (loss == 0.0)
-    found = Atoms(masses[0][kept], loss[kept], float(infinite[0]), loss_error=4.0 * ROUNDOFF * float(loss[-1]))
-    return completed(found, Side.UPPER) if len(values) == 1 else found
 
 
 def _even(points: float, to: Callable[[float], int]) -> float:
@@ -496,8 +469,7 @@ def _attained(orders: tuple[Any, ...], rounds: int, points: float, missed: float
     step, places = scale / points, proved[0].size - 1
     reach, _, slopes = _steered(parts, rounds * times, missed)
     coins = rounds > FEW_ROUNDS
-    thin = orders[0].thinned if coins else 1
-    every = [_labelled(one.choices[::thin], step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
+    every = [_labelled(one.choices, step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
     sums = rounds * sum(laws.infinite.size * (places + 2.0 * laws.reach) for laws in every)
     tilts = slopes if sums * every[0].reach > DIRECT_WORK else ()
     games = [_Tests(laws, step, places, tilts) for laws in every]

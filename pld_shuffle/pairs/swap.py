@@ -1,16 +1,14 @@
 """Upper bounds for shuffled reports and nothing but them, whatever the other users hold. Arrays only.
 
-n users run randomizers; the target's report has law R_0 or R_1. With s = 1 + growth, both theorems read
+n users run randomizers; the target's report has law R_0 or R_1. With s = 1 + growth, Theorems S and C of docs/swap.md
+both read
 
     H_s <= E[((q/n) sum_i L_i + (1-q)(1-s))_+],    L_i = ((R_0 - s R_1)/W_i)(z_i),  z_i ~ W_i independent,
 
-either with q = 1 and the others' laws moved away from a law V, by the minimum u of n uniform numbers (swap
-with the first clone), or with a hidden cohort of n users out of n/q and W_i the others' own laws. The sum may
-mix *types* of laws; Hoelder's inequality on one contour shared by all types leaves only the pure ones:
-
-    E (sum L_i)_+ / n <= max_k (1/(2 pi n)) int |E exp(z L_k)|^n |dz|/|z|^2.
-
-The integral is a trapezoidal sum over about twenty nodes with a proven error. Proofs: docs/swap.md.
+either with q = 1 and the others' laws moved away from a law V, by the minimum u of n uniform numbers (swap with the
+first clone), or with a hidden cohort of n users out of n/q and W_i the others' own laws. Where the sum mixes *types* of
+laws, Hoelder's inequality on one contour shared by all types leaves only the pure ones. The integral is a trapezoidal
+sum over about twenty nodes with a proven error.
 
 *Few users* (`by_dataset`). A dataset says how many of the K users who come have which type of law. Its E X_+ is a
 finite sum, and the maximum over datasets is Theorem C's bound as it stands. Where users take part independently, it is

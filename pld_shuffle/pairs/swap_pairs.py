@@ -14,7 +14,7 @@ from ..numerics.tuning import FEW_PROFILES, TYPED_POINTS
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
 from .coins import CoinMixture, Shown
-from .pair import Cohort, zoned
+from .pair import Alike, Cohort, zoned
 from .profile import ProfilePair, UpperPair, largest
 from .swap import MOST_RATE, any_ldp_profile, by_moment, independent_users, typed_profile
 
@@ -38,7 +38,7 @@ def labels(eps0: float, n: int, coin: float, neither: float) -> CoinMixture:
 
 
 @dataclass(frozen=True)
-class AnyLDPPair(UpperPair):
+class AnyLDPPair(Alike, UpperPair):
     """n users shuffle the reports of any eps0-LDP randomizer, on a cohort: Theorems S and C of docs/swap.md."""
 
     eps0: float
@@ -49,23 +49,15 @@ class AnyLDPPair(UpperPair):
         return any_ldp_profile(self.eps0, self.n, expm1_eps, cohort=self.cohort)
 
     def log_tail(self, expm1_eps: Array) -> Array | None:
-        known = self.clones.as_profile
+        known = self.like.as_profile
         return None if known is None else known.log_tail(expm1_eps)
 
     @cached_property
-    def clones(self) -> CoinMixture:
+    def like(self) -> CoinMixture:  # type: ignore[override]
         """The labels of stronger clones on the same cohort."""
         clones = stronger_clones(self.eps0, self.n).sampled(self.cohort)
         assert isinstance(clones, CoinMixture)
         return clones
-
-    @property
-    def max_loss(self) -> Bounds:
-        return self.clones.max_loss
-
-    @cached_property
-    def scale(self) -> float:  # type: ignore[override]
-        return self.clones.scale
 
     @property
     def typical(self) -> AnyLDPPair:
@@ -82,7 +74,7 @@ class AnyLDPPair(UpperPair):
 
 
 @dataclass(frozen=True, eq=False)
-class TypedPair(UpperPair):
+class TypedPair(Alike, UpperPair):
     """n users shuffle the reports of a known randomizer, on a cohort, whatever the others hold.
 
     For every kind of target the bound by the shared law V that is the best where it matters; the largest of these.
@@ -102,12 +94,8 @@ class TypedPair(UpperPair):
         return TYPED_POINTS if len(self._best) <= FEW_PROFILES else TYPED_POINTS // 5
 
     @property
-    def max_loss(self) -> Bounds:
-        return self.blanket.max_loss
-
-    @property
-    def scale(self) -> float:
-        return self.blanket.scale
+    def like(self) -> ProfilePair:  # type: ignore[override]
+        return self.blanket
 
     def log_tail(self, expm1_eps: Array) -> Array | None:
         return self.blanket.log_tail(expm1_eps)

@@ -14,7 +14,7 @@ whether a bin is published sees the sum of all t.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from ..numerics.integer_laws import MISSED, IntegerLaw, binomial_law, negative_binomial_law
 from ..numerics.sides import ROUNDOFF, Array
-from .discrete import EitherOrder, Losses, OrderedPair
+from .discrete import EitherOrder, OrderedPair
 from .pair import Attacks, Pair
 from .profile import BothOrders, ProfilePair
 from .shifted import losses, shifted, side_by_side
@@ -141,11 +141,11 @@ class Bin:
         few = list(itertools.product(range(0, len(single), 1 + len(single) // ROUGH), repeat=2))
         before, found = [0, 0], {places for both in self._strongest for places in (both, both[::-1])}
         for eps in np.geomspace(NEAREST, FARTHEST, PLACES) * max(both[1].scale for both in single):
-            values = [_mean(ways[0], ways[1][other], eps, one) for one, other in few]
+            values = [ways[0][one].beside(ways[1][other], eps) for one, other in few]
             for best in (before, list(few[int(np.argmax(values))])):
                 for k in (1, 0) * TURNS:
-                    value = partial(_mean, ways[k], ways[1 - k][best[1 - k]], eps)
-                    best[k] = _climbed(best[k], len(single), value)
+                    rest = ways[1 - k][best[1 - k]]
+                    best[k] = _climbed(best[k], [partial(one.beside, rest, eps) for one in ways[k]])
                 found |= {(best[0], best[1]), (best[1], best[0])}
         return [(single[one][0], single[other][1]) for one, other in sorted(found)]
 
@@ -211,21 +211,14 @@ def _enough(one: OrderedPair) -> bool:
     return one.scale > FAINT * float(np.abs(one.losses.loss).max(initial=0.0))
 
 
-def _climbed(start: int, size: int, value: Callable[[int], float]) -> int:
-    """A place in range(size) where `value` is no smaller than at its neighbours, by strides that double."""
-    best, stride = (value(start), start), 1
+def _climbed(start: int, values: Sequence[Callable[[], Array]]) -> int:
+    """A place where the value is no smaller than at its neighbours, by strides that double."""
+    best, stride = (values[start](), start), 1
     while stride:
-        nexts = [place for place in (best[1] - stride, best[1] + stride) if 0 <= place < size]
-        now = max([(value(place), place) for place in nexts], default=best)
+        nexts = [place for place in (best[1] - stride, best[1] + stride) if 0 <= place < len(values)]
+        now = max([(values[place](), place) for place in nexts], default=best)
         best, stride = (now, 2 * stride) if now[0] > best[0] else (best, stride // 2)
     return best[1]
-
-
-def _mean(some: list[Losses], other: Losses, eps: float, place: int) -> float:
-    """H at e^eps of both outcomes together, one of them the one at a place of `some`: to nearest."""
-    losses = some[place]
-    infinite = losses.infinity_mass * float(other.mass.sum())
-    return float(losses.divergence(eps - other.loss) @ other.mass) + infinite + other.infinity_mass
 
 
 def _from(low: int, masses: Array, first: int) -> Array:

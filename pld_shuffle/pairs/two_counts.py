@@ -30,9 +30,8 @@ from .bits import (
     bit_profile,
     dataset_profiles,
     ones_law,
-    rough_scale,
 )
-from .discrete import EitherOrder, OrderedPair
+from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import ALL_USERS, Atoms, Attacks, Cohort, Pair
 from .profile import HiddenOrder, ProfilePair, UpperPair, points, profile_atoms
 from .shifted import losses, side_by_side, with_attack
@@ -61,7 +60,7 @@ class _OfTwoCounts(ProfilePair):
 
     @property
     def scale(self) -> float:
-        return min(math.sqrt(2.0) * rough_scale(self.n, self.shares, 1, 1.0), float(self.max_loss.upper))
+        return min(math.sqrt(2.0) * BitPair(self.n, self.shares).scale, float(self.max_loss.upper))
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
     shares: BitShares
     third: bool = True
     even = True
-    finest, least, thinned = FINEST, POINTS, 1
+    finest, least = FINEST, POINTS
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         """Over several rounds both counts' users are chosen anew in every round; over many each count's by itself."""
@@ -276,15 +275,8 @@ def _ranges(others: int) -> list[tuple[int, int]]:
 
 def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
     """H at e^eps of the product of two laws of atoms, rounded to the side of `sign`."""
-    q_mass = first.mass * np.exp(-first.loss)
-    p_above = np.append(np.cumsum(first.mass[::-1])[::-1], 0.0)
-    q_above = np.append(np.cumsum(q_mass[::-1])[::-1], 0.0)
-    level = eps[:, None] - second.loss[None, :]
-    index = np.searchsorted(first.loss, level)
-    p_part = p_above[index]
-    q_part = np.exp(level) * q_above[index]
-    rounding = ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.loss_error + second.loss_error
-    inner = np.maximum(0.0, p_part - q_part + sign * rounding * (p_part + q_part))
-    total = inner @ second.mass * (1.0 + sign * ROUNDOFF * (4.0 * second.loss.size + 16.0))
-    certain = first.infinity_mass + second.infinity_mass - first.infinity_mass * second.infinity_mass
-    return np.asarray(total + (certain if sign > 0.0 else certain * (1.0 - 8.0 * ROUNDOFF)))
+    one, other = (Losses(law.mass, law.loss, law.infinity_mass, 0.0) for law in (first, second))
+    far = float(np.abs(second.loss).max())
+    error = first.loss_error + second.loss_error + 4.0 * ROUNDOFF * (eps + far)
+    rounding = ROUNDOFF * (48.0 + 10.0 * first.loss.size + 4.0 * second.loss.size)
+    return one.beside(other, eps - sign * error) * (1.0 + sign * rounding)
