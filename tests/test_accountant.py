@@ -8,6 +8,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -145,22 +146,10 @@ def _threads_take_turns_often() -> Iterator[None]:
 
 def at_once(*works: Callable[[], None]) -> None:
     """Each of `works` in a thread of its own, all started together; the first error of any is raised."""
-    start, errors = threading.Barrier(len(works)), []
-
-    def run(work: Callable[[], None]) -> None:
-        start.wait()
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    start = threading.Barrier(len(works))
+    with ThreadPoolExecutor(len(works)) as pool:
+        for done in [pool.submit(lambda work=work: (start.wait(), work())) for work in works]:
+            done.result()
 
 
 @pytest.mark.parametrize("kind", [Accountant, RenyiAccountant])

@@ -239,36 +239,6 @@ def test_sparse_distributions_and_trivial_ones() -> None:
     assert found.lower <= 1 - 0.75**2 <= found.upper <= (1 - 0.75**2) * 1.001
 
 
-# --- Gaussians on a Poisson sample -----------------------------------------------------------
-
-
-def test_opposite_contributions_are_the_worst() -> None:
-    """Any two contributions in the unit disc give at most that delta (two-dimensional quadrature)."""
-    sigma, rate = 0.8, 0.3
-    z = np.linspace(-9.0, 9.0, 481)
-    area = (z[1] - z[0]) ** 2
-    x, y = np.meshgrid(z, z)
-
-    def density(point: tuple[float, float]) -> Any:
-        square = (x - point[0] / sigma) ** 2 + (y - point[1] / sigma) ** 2
-        return np.exp(-0.5 * square) / (2.0 * math.pi)
-
-    base = (1 - rate) * density((0.0, 0.0))
-    one = base + rate * density((1.0, 0.0))
-    worst = PoissonGaussian(sigma, rate)
-    for eps in (0.0, 0.3, 1.0):
-        bound = float(worst.pair.profile(np.array([math.expm1(eps)]), 0.0, 0.0).upper[0])
-        for length in (0.0, 0.5, 1.0):
-            for angle in (0.0, 0.4, 1.0, 1.6, 2.2, 2.8, math.pi):
-                point = (length * math.cos(angle), length * math.sin(angle))
-                other = base + rate * density(point)
-                for p, q in ((one, other), (other, one)):
-                    found = area * float(np.maximum(p - math.exp(eps) * q, 0.0).sum())
-                    assert found <= bound * (1 + 1e-4)
-                    if length == 1.0 and angle == math.pi:
-                        assert found >= bound * (1 - 1e-3)
-
-
 # --- the accountant -----------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.stats import laplace, norm
 
 from pld_shuffle.randomizers import noise_laws as noise
 
@@ -31,25 +31,16 @@ def potential(rows, expm1_eps, level, moved):
     return np.maximum(first - expm1_eps * second - level * law, 0).sum() + max(0.0, -level) * rest
 
 
-def cdf(noise_law, x, y):
-    kind, scale = noise_law
-    if kind == "gaussian":
-        return ndtr((y - x) / scale)
-    tail = 0.5 * np.exp(-scale * np.abs(y - x))
-    return np.where(y < x, tail, 1 - tail)
-
-
 def truth(noise_law, first, second, other, shared):
     """Merged cells of the four real laws."""
     kind, scale = noise_law
+    law = norm(scale=scale) if kind == "gaussian" else laplace(scale=1 / scale)
     reach = 9 * scale if kind == "gaussian" else 0
     ends = np.concatenate(([-np.inf], np.union1d(np.linspace(-reach, 1 + reach, SLIVERS), [0.5]), [np.inf]))
 
     # Accurate in both tails: differences of the smaller of the two sides.
     def masses(x):
-        up = np.diff(cdf(noise_law, x, ends))
-        down = -np.diff(cdf(noise_law, -x, -ends))
-        return np.where(ends[1:] <= x, up, down)
+        return np.where(ends[1:] <= x, np.diff(law.cdf(ends - x)), -np.diff(law.cdf(x - ends)))
 
     least = np.where(ends[1:] <= 0.5, masses(1.0), masses(0.0))
     laws = {"first": masses(first), "second": masses(second), "blanket": least / least.sum()}

@@ -48,11 +48,9 @@ UNARY, OPTIMISED = (UnaryEncoding(k=4, eps0=2.0, variant=v) for v in ("symmetric
 def runs_of(protocol, values, truth):
     """Errors of the estimates of many runs."""
     rng = np.random.default_rng(11)
-    kept = protocol.memoise(values, rng) if isinstance(protocol, RAPPORHistogram) else values
     found = []
     for _ in range(REPETITIONS):
-        if kept is not values:
-            kept = protocol.memoise(values, rng)
+        kept = protocol.memoise(values, rng) if isinstance(protocol, RAPPORHistogram) else values
         estimate = protocol.analyze(protocol.shuffle(protocol.randomize(kept, rng), rng))
         found.append(getattr(estimate, "counts", estimate) - truth)
     return np.array(found)

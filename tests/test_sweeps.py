@@ -283,7 +283,8 @@ def test_stopped_and_resumed(sent: signal.Signals, tmp_path: Path) -> None:
     """No worker goes on computing for nobody; whole rows are kept; resumed, every number is the same."""
     output = tmp_path / "out.csv"
     process, shown = started(tmp_path, output)
-    workers = [os.pidfd_open(pid) for pid in children(process.pid)]
+    threads = Path(f"/proc/{process.pid}/task").glob("*/children")  # any of them may have started one
+    workers = [os.pidfd_open(int(pid)) for thread in threads for pid in thread.read_text().split()]
     assert len(workers) >= 2
     process.send_signal(sent)
     errors = shown + process.communicate(timeout=60)[1]
@@ -319,17 +320,6 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     assert process.communicate(timeout=120) == (b"4\n", b"") and process.returncode == 0
     assert runs.read_text() == "started\n"
     assert len(output.read_text().splitlines()) == 5
-
-
-def children(parent: int) -> list[int]:
-    """Processes that this one has started."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            after_name = status.read_text().rpartition(")")[2].split()
-            if int(after_name[1]) == parent:
-                found.append(int(status.parent.name))
-    return found
 
 
 def test_small_sweeps_stay_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
