@@ -83,11 +83,11 @@ def test_every_public_name_has_a_docstring(module: str) -> None:
 ])  # fmt: skip
 def test_docstrings_become_restructured_text(doc: str, expected: str) -> None:
     """Every kind of block, and what must be escaped."""
-    shown = "\n".join(_script(DOCS / "docstrings.py").restructured(doc.split("\n"))).strip()
+    shown = "\n".join(loaded(DOCS / "docstrings.py").restructured(doc.split("\n"))).strip()
     assert re.sub(r"\n{3,}", "\n\n", shown) == expected
 
 
-def _script(path: Path) -> ModuleType:
+def loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -260,7 +260,7 @@ def test_the_number_in_the_example() -> None:
 def test_numbers_of_the_training_run() -> None:
     """The README's are those of the picture: the last row of its table, to four digits on the safe side."""
     figures = ROOT / "benchmarks" / "figures"
-    script = _script(figures / "training_run.py")
+    script = loaded(figures / "training_run.py")
     with (figures / "training_run.csv").open(encoding="utf-8", newline="") as handle:
         *_, last = csv.DictReader(handle)
     told = {name: script.told(name, float(value)) for name, value in last.items() if name != "rounds"}

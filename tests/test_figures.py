@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import sys
 from pathlib import Path
 
 import pytest
+from test_docs import loaded
 
 FIGURES = Path(__file__).resolve().parent.parent / "benchmarks" / "figures"
 SCRIPTS = sorted(path.stem for path in FIGURES.glob("*.py"))
@@ -42,12 +42,8 @@ def test_there_are_figures() -> None:
 def test_quick_version(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec = importlib.util.spec_from_file_location(f"figure_{name}", FIGURES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
     monkeypatch.setattr(sys, "argv", [name, "--quick", "--output", str(tmp_path)])
-    spec.loader.exec_module(module)
-    module.main()
+    loaded(FIGURES / f"{name}.py").main()
     assert SAID.get(name, "") in capsys.readouterr().out
     picture = tmp_path / f"{name}.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 10_000
