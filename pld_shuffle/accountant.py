@@ -272,30 +272,26 @@ class Accountant(Ledger):
 
     def _answer(self, question: Question, value: Any, group: int, both: bool = True) -> Any:
         """Upper ends, by the analyses next below the value; if `both`, lower ends by the attacks next above it."""
-        group = self._group(group)
+        size = users("group", group)
+        hidden = next((held for held, _ in self.ledger if held.hidden), None)
+        if size > 1 and hidden is not None and not isinstance(group, DrawnApart):
+            # A round may draw the reports of one user together.
+            raise ValueError(
+                f"group must be DrawnApart({size}), each of them drawn by itself, where participants are"
+                f" hidden, got {group!r} with {hidden!r}"
+            )
         low, high = (question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER))
         self._look_at(**{question.given: low})
         with self._lock:
             analysis = self._analysis
-            if not both and group > 1:
-                return question.of_groups(analysis, low, group)
+            if not both and size > 1:
+                return question.of_groups(analysis, low, size)
             proved = question.of_one(analysis, low)
             if not both:
                 return proved.upper
             alike = self._attack is analysis and np.array_equal(low, high)
             lower = (proved if alike else question.of_one(self._attack, high)).lower
-            return Bounds(lower, proved.upper if group == 1 else question.of_groups(analysis, low, group))
-
-    def _group(self, group: int) -> int:
-        """`group`, checked: ValueError for reports that a round may draw together."""
-        size = users("group", group)
-        hidden = next((held for held, _ in self.ledger if held.hidden), None)
-        if size > 1 and hidden is not None and not isinstance(group, DrawnApart):
-            raise ValueError(
-                f"group must be DrawnApart({size}), each of them drawn by itself, where participants are"
-                f" hidden, got {group!r} with {hidden!r}"
-            )
-        return size
+            return Bounds(lower, proved.upper if size == 1 else question.of_groups(analysis, low, size))
 
     @property
     def _analysis(self) -> Composition:

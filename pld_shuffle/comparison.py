@@ -217,6 +217,10 @@ def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> It
             raise bounds.OutOfRange(f"it is for {bound.only} only")
         return bound.epsilon(eps0=s.eps0, delta=min(delta / s.rate, 0.999), n=s.n)
 
+    def girgis() -> tuple[float, str]:
+        found = bounds.girgis_epsilon(eps0=s.eps0, cohort=s.n, population=s.population, rounds=s.rounds, delta=s.delta)
+        return found.epsilon, f"order {found.order:g}"
+
     ours = "this package"
     for label, covers, one in _analyses(asked):
         yield f"PLD, {label}", ours, "pld", covers, partial(by_pld, one)
@@ -225,7 +229,7 @@ def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> It
         for name, source, kind, answer in _of_sums(asked, s):
             yield name, source, kind, Adversary.REPORTS, answer
         return
-    yield "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS, partial(_girgis, s)
+    yield "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS, girgis
     local = partial(_composed, s, lambda _: s.eps0, (0.0,))
     yield "local DP, no shuffling", "Kairouz et al. 2015", "local", Adversary.WEAK, local
     for label, source in NUMERICAL.items():
@@ -299,11 +303,6 @@ def _of_sums(asked: SummedNoise, s: _Setting) -> Iterator[tuple[str, str, str, C
     yield "cpSGD, Theorem 1", "Agarwal et al. 2018", "composed", partial(_composed, s, coins)
     yield "Renyi bound of Skellam noise", "Agarwal et al. 2021", "rdp", partial(by_order, skellam)
     yield "Renyi bound of discrete Gaussians", "Kairouz et al. 2021", "rdp", partial(by_order, gaussian)
-
-
-def _girgis(s: _Setting) -> tuple[float, str]:
-    found = bounds.girgis_epsilon(eps0=s.eps0, cohort=s.n, population=s.population, rounds=s.rounds, delta=s.delta)
-    return found.epsilon, f"order {found.order:g}"
 
 
 def _composed(s: _Setting, whole: Callable[[float], float], shares: tuple[float, ...] = _SHARES) -> tuple[float, str]:

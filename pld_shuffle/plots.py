@@ -159,7 +159,10 @@ def _draw_bracket(
     ax: Axes, positions: Any, lower: Any, upper: Any, *, attacked: bool, marker: str | None = None
 ) -> None:
     """The upper bound as a line; the lower one dashed if it is an attack's, and the edge of a band."""
-    colour, near = COLOURS[0], _widest(lower, upper)
+    colour, near = COLOURS[0], ""
+    if np.all((lower > 0) | (upper == 0)):
+        widths = np.divide(upper - lower, lower, out=np.zeros_like(upper), where=lower > 0)
+        near = f" (at most {100 * widths.max():.2g} % away)"
     ax.plot(positions, upper, color=colour, marker=marker, markersize=3.5, label="certified upper bound")
     if attacked:
         ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=f"{_ATTACK}{near}")
@@ -169,14 +172,6 @@ def _draw_bracket(
     ax.fill_between(positions, down, upper, color=colour, alpha=0.3, linewidth=0, label=band)
     ax.grid(True, alpha=0.3)
     ax.legend(**_LEGEND)
-
-
-def _widest(lower: Any, upper: Any) -> str:
-    """The largest relative distance of the ends, for a legend in brackets; nothing where it is infinite."""
-    if not np.all((lower > 0) | (upper == 0)):
-        return ""
-    widths = np.divide(upper - lower, lower, out=np.zeros_like(upper), where=lower > 0)
-    return f" (at most {100 * widths.max():.2g} % away)"
 
 
 def check_picture_path(path: str | os.PathLike[str]) -> Path:

@@ -19,8 +19,10 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Annotated, NamedTuple
 
+from ..numerics.validation import Checked
 from .bound import Adversary, Bound, DeltaBound, OutOfRange, count, delta_above, log_expm1, raised
 
 
@@ -58,14 +60,11 @@ class GenericBlanket:
 
 
 @dataclass(frozen=True)
-class RRBlanket:
+class RRBlanket(Checked):
     """k-ary randomized response over k >= 2 values (Balle et al. 2019, Lemmas 6.1 and 12)."""
 
-    k: int = 2
+    k: Annotated[int, partial(count, least=2)] = 2
     label, only, lemma = "k-RR", "k-ary randomized response", 12
-
-    def __post_init__(self) -> None:
-        count("k", self.k, least=2)
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
         """At 0 < epsilon < eps0."""
@@ -124,7 +123,6 @@ class _OfBlanket(DeltaBound):
         self.only = randomizer.only
 
     def curve(self, eps0: float, n: int) -> Callable[[float], float]:
-
         def delta(epsilon: float) -> float:
             if not epsilon < eps0:
                 raise OutOfRange(
@@ -174,7 +172,6 @@ class BalleTheorem6(DeltaBound):
     covers = Adversary.WEAK
 
     def curve(self, eps0: float, n: int) -> Callable[[float], float]:
-
         def delta(epsilon: float) -> float:
             log_drift = log_expm1(epsilon)
             log_length = math.log1p(math.exp(-epsilon)) + epsilon + log_expm1(2 * eps0) - eps0

@@ -86,7 +86,15 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
         self, aggregate_metrics: Metrics, model: Any, *, central_iteration: int
     ) -> tuple[bool, Metrics]:
         """(whether another iteration could exceed the budget, what has been spent)."""
-        self._check_devices(aggregate_metrics, central_iteration)
+        # Simulations and pfl's platforms say how many devices were aggregated.
+        n, name = self.mechanism.users, get_num_devices_weight_name(Population.TRAIN)
+        if n is not None and name in aggregate_metrics:
+            devices = get_overall_value(aggregate_metrics[name])
+            if devices != n:
+                raise ValueError(
+                    f"the training cohort must have the mechanism's n={n} devices, got {devices!r} in iteration"
+                    f" {central_iteration}"
+                )
         self.accountant.compose(self.mechanism)
         spent = {EPSILON: self.accountant.get_epsilon(self._delta), DELTA: self._delta}
         return self._exceeded(), Metrics([(StringMetricName(name), value) for name, value in spent.items()])
@@ -95,17 +103,6 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
         return self._limit is not None and self.accountant.would_exceed(
             self.mechanism, epsilon=self._limit, delta=self._delta
         )
-
-    def _check_devices(self, metrics: Metrics, iteration: int) -> None:
-        """Simulations and pfl's platforms say how many devices were aggregated."""
-        n, name = self.mechanism.users, get_num_devices_weight_name(Population.TRAIN)
-        if n is None or name not in metrics:
-            return
-        devices = get_overall_value(metrics[name])
-        if devices != n:
-            raise ValueError(
-                f"the training cohort must have the mechanism's n={n} devices, got {devices!r} in iteration {iteration}"
-            )
 
 
 __all__ = ["ShufflePrivacyCallback"]

@@ -204,14 +204,14 @@ def _rates(k: int, eps0: float) -> tuple[float, float]:
 Classes = tuple[tuple[float, int], ...]
 
 
-def _classes(name: str, given: Any, check: Callable[[str, Any], Any]) -> Classes:
-    """Pairs (of that name, count), both checked."""
+def _classes(name: str, given: Any, first: str, check: Callable[[str, Any], Any]) -> Classes:
+    """Pairs (`first`, count), both checked."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"others must be pairs ({name}, count), got {given!r}")
+        raise TypeError(f"{name} must be pairs ({first}, count), got {given!r}")
     pairs = [tuple(pair) for pair in given]
     if not all(len(pair) == 2 for pair in pairs):
-        raise ValueError(f"others must be pairs ({name}, count), got {given!r}")
-    return tuple((check(name, value), positive_int("count", count)) for value, count in pairs)
+        raise ValueError(f"{name} must be pairs ({first}, count), got {given!r}")
+    return tuple((check(first, value), positive_int("count", count)) for value, count in pairs)
 
 
 class _Mixed(Mechanism):
@@ -254,11 +254,7 @@ class MixedRR(_Mixed):
 
     k: Annotated[int, partial(integer_in, lowest=2)]
     eps0: LocalEpsilon
-    others: Classes
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, others=_classes("eps0", self.others, local_epsilon))
+    others: Annotated[Classes, partial(_classes, first="eps0", check=local_epsilon)]
 
     @classmethod
     def of_classes(cls, k: int, users: Mapping[float, int]) -> dict[float, MixedRR]:
@@ -307,12 +303,8 @@ class MixedRandomizers(_Mixed):
     """
 
     eps0: LocalEpsilon
-    others: Classes
+    others: Annotated[Classes, partial(_classes, first="ratio", check=between(1.0, 1e304))]
     tv: Annotated[float, between(0.0, 1.0)] = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, others=_classes("ratio", self.others, between(1.0, 1e304)))
 
     @cached_property
     def pair(self) -> MixedCoins:  # type: ignore[override]

@@ -144,14 +144,11 @@ class Subsampled(_Sampled):
         return self.pair if self.analysis == "general" and self.rate < 1.0 else super().attack_pair
 
     def assumptions(self) -> dict[str, str]:
-        cohort = (
-            f"rate {self.rate:g}"
-            if self.population is None
-            else f"{self.users} of {self.population} users (rate {self.rate:g})"
-        )
+        cohort, dropout = f"rate {self.rate:g}", ""
+        if self.population is not None:
+            cohort = f"{self.users} of {self.population} users ({cohort})"
         if self.colluding:
             cohort += f", {self.colluding} of them colluding and free to stay away from the cohort"
-        dropout = ""
         if self.dropout:
             dropout = (
                 f"; each member, the target included, drops out with the same probability {self.dropout:g},"

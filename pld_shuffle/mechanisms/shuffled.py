@@ -31,7 +31,7 @@ from ..pairs.profile import ProfilePair, Several, worst
 from ..pairs.slots import NoiseLaw, SlotLaw, SlotPair
 from ..pairs.swap import independent_users
 from ..pairs.swap_pairs import SMALL, TypedPair
-from ..randomizers.base import LocalRandomizer, settle
+from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import DiscreteRandomizer, known_randomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .base import SMALLEST_EPS0, Mechanism, OfReports, OnCohorts, local_epsilon, said
@@ -151,8 +151,6 @@ class Shuffled(OnCohorts, OfReports):
         if self._shares is not None:
             return bit_orders(BitAttackPair(self.n, self._shares, eps0=self.randomizer.eps0))
         return stand_in_attack(self.randomizer, self.n, cohort)
-
-    # -- other analyses ----------------------------------------------------------------------------
 
     def _analysed(self, analysis: str) -> Mechanism:
         randomizer, n = self.randomizer, self.n
@@ -293,6 +291,7 @@ def stand_in_attack(randomizer: LocalRandomizer, n: int, cohort: Cohort) -> tupl
 
 
 WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
+RealOrNone = Annotated[float | None, lambda name, value: None if value is None else real(name, value)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -315,18 +314,15 @@ class CountedBits(OnCohorts):
 
     n: UserCount
     _: KW_ONLY
-    eps0: float | None = None
-    gamma: float | None = None
-    one_if_one: float | None = None
-    one_if_zero: float | None = None
+    eps0: RealOrNone = None
+    gamma: RealOrNone = None
+    one_if_one: RealOrNone = None
+    one_if_zero: RealOrNone = None
     bits: PositiveInt = 1
     rarely: ClassVar[tuple[str, ...]] = ("bits",)
     any_cohort = False  # several bits have no pair where users may be absent
 
     def __post_init__(self) -> None:
-        for name in WAYS:
-            if getattr(self, name) is not None:
-                settle(self, **{name: real(name, getattr(self, name))})
         super().__post_init__()
         _ = self.shares
 

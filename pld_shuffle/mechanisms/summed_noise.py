@@ -130,25 +130,15 @@ class SummedNoise(Mechanism):
         return law
 
     @cached_property
-    def _wraps(self) -> bool:
-        """Whether the upper end is computed modulo M."""
-        law, modulus = self.law, self.modulus
-        if modulus is None or law.masses.size + self.sensitivity <= modulus:
-            return False
-        if self.sensitivity > MOST_STEPS:
-            return False
-        return law.below + law.above == 0.0 or 2 * modulus <= law.masses.size
-
-    @cached_property
     def _pairs(self) -> tuple[Pair, Pair]:
-        """The pair and the attack, of one coordinate."""
-        if self._wraps:
-            assert self.modulus is not None
-            return at_most(self.law, self.sensitivity, self.modulus)
-        pair, attack = with_attack(shifted(self.law, self.sensitivity))
-        if self.modulus is not None:
-            attack = with_attack(shifted_around(self.law, self.sensitivity, self.modulus))[1]
-        return pair, attack
+        """The pair and the attack, of one coordinate; the pair is modulo M where the noise is wide enough for it."""
+        law, moved, modulus = self.law, self.sensitivity, self.modulus
+        if modulus is None:
+            return with_attack(shifted(law, moved))
+        known = law.below + law.above == 0.0 or 2 * modulus <= law.masses.size
+        if known and moved <= MOST_STEPS and law.masses.size + moved > modulus:
+            return at_most(law, moved, modulus)
+        return with_attack(shifted(law, moved))[0], with_attack(shifted_around(law, moved, modulus))[1]
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]

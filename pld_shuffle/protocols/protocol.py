@@ -90,8 +90,6 @@ class Protocol(Checked, ABC):
         """Number of users whose noise is counted on, floor(honest_fraction n)."""
         return honest_users(self.n, self.honest_fraction)
 
-    # --- what a round costs
-
     @abstractmethod
     def ledger(self, rounds: int = 1) -> Ledger:
         """The mechanisms that account for `rounds` rounds, with their counts."""
@@ -105,8 +103,6 @@ class Protocol(Checked, ABC):
         from ..ledger import composed
 
         return composed(Accountant(rtol), self.ledger(rounds))
-
-    # --- where the noise comes from
 
     @classmethod
     def from_budget(
@@ -166,8 +162,6 @@ class Protocol(Checked, ABC):
     @abstractmethod
     def _search(self, budget: Budget) -> Range:
         """Where to look for the parameter of `_at`."""
-
-    # --- messages
 
     def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
         """All messages, of all users together, as one array in uniformly random order."""

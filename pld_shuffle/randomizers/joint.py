@@ -13,9 +13,9 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,10 +49,12 @@ class FiniteRandomizer(LocalRandomizer):
     To be written: the parameters eps0 and tv, `_masses`, `_drawn`, and `kinds` unless all inputs are alike.
     """
 
+    k: int
+
     @property
-    @abstractmethod
     def inputs(self) -> int:
-        """Number of inputs."""
+        """Number of inputs, by default `k`."""
+        return self.k
 
     @abstractmethod
     def _masses(self, values: IntArray, blanket: bool) -> Array:
@@ -159,21 +161,11 @@ class FiniteRandomizer(LocalRandomizer):
 class ValuesRandomizer(FiniteRandomizer):
     """The values 0 ... k-1 with a local epsilon that is given: what most randomizers begin with.
 
-    k: number of values, 2 ... `_most_values`. eps0: local epsilon, in (0, 700].
+    k: number of values, at least 2. eps0: local epsilon, in (0, 700].
     """
 
-    k: int
+    k: Annotated[int, partial(integer_in, lowest=2)]
     eps0: LocalEpsilon
-
-    _most_values: ClassVar[int | None] = None
-
-    def __post_init__(self) -> None:
-        settle(self, k=integer_in("k", self.k, 2, self._most_values))
-        super().__post_init__()
-
-    @property
-    def inputs(self) -> int:
-        return self.k
 
 
 def several(inputs: Sequence[int], count: int) -> tuple[IntArray, IntArray]:

@@ -142,7 +142,10 @@ def laplace_types(eps0: float, n: int, *, cells: int = 96, allowance: float = 0.
     that the type stands for and 0 <= u <= min w/v. What w - u v is short of 1 - u tells nothing (L = 0). The
     first type is (0, 1; 0). Some 50 to 200 types.
     """
-    values = _graded(min(0.02, 0.06 / eps0), 1.5)
+    # Cells from 0 to 1, symmetric, that grow from either end.
+    half = np.cumsum(min(0.02, 0.06 / eps0) * 1.5 ** np.arange(60))
+    half = half[half < 0.4]
+    values = np.concatenate(([0.0], half, 1.0 - half[::-1], [1.0]))
     reach = np.maximum(np.diff(values, prepend=0.0), np.diff(values, append=1.0))
     types = [_laplace_type(eps0, 0.0, 1.0, w, r, cells) for w, r in zip(values, reach, strict=True)]
     worst = _laplace_rows(eps0, (0.0, 1.0, 0.0), cells)
@@ -431,14 +434,6 @@ def _sizes(n: int, scale: float) -> list[Callable[[Array], float]]:
         return math.exp(min(log / max(1.0, z), 700.0))
 
     return [partial(size, z=z) for z in (0.0, 1.0, 4.0)]
-
-
-def _graded(first: float, ratio: float) -> Array:
-    """Points from 0 to 1, symmetric; the cells start with width `first` at either end and grow."""
-    widths = first * ratio ** np.arange(60)
-    half = np.cumsum(widths)
-    half = half[half < 0.4]
-    return np.concatenate(([0.0], half, 1.0 - half[::-1], [1.0]))
 
 
 def _variance(rows: Array) -> float:

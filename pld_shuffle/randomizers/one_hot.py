@@ -106,11 +106,8 @@ class UnaryEncoding(NoisyVector, ValuesRandomizer):
     Raises TypeError or ValueError for anything else.
     """
 
-    variant: Annotated[Literal["symmetric", "optimised"], partial(choice, options=("symmetric", "optimised"))] = (
-        "symmetric"
-    )
-
-    _most_values = MOST_BITS
+    k: Annotated[int, partial(integer_in, lowest=2, highest=MOST_BITS)]
+    variant: Annotated[Variant, partial(choice, options=VARIANTS)] = "symmetric"
 
     @property
     def channel(self) -> BitChannel:
@@ -154,10 +151,6 @@ class RAPPOR(NoisyVector):
                 f"noise={self.noise!r}, one_if_zero={self.one_if_zero!r}, one_if_one={self.one_if_one!r} give"
                 f" eps0={self.eps0!r}, which is not in (0, {EPS0_MAX:g}]"
             )
-
-    @property
-    def inputs(self) -> int:
-        return self.k
 
     @property
     def eps0(self) -> float:

@@ -164,9 +164,8 @@ class LocalHashing(ValuesRandomizer):
     bound for k > 4. Raises TypeError or ValueError for anything else.
     """
 
+    k: Annotated[int, partial(integer_in, lowest=2, highest=_LARGEST)]
     buckets: Annotated[int, partial(integer_in, lowest=2, highest=_LARGEST)]
-
-    _most_values = _LARGEST
 
     @cached_property
     def prime(self) -> int:
@@ -230,7 +229,7 @@ class HadamardResponse(ValuesRandomizer):
     k: number of values, 2 ... 2^48. eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
     """
 
-    _most_values = 2**48
+    k: Annotated[int, partial(integer_in, lowest=2, highest=2**48)]
 
     @property
     def outputs(self) -> int:
@@ -293,12 +292,8 @@ class HadamardResponse(ValuesRandomizer):
         row = values + 1
         # A uniform column, with the lowest bit of the row flipped where its parity is wrong.
         column = rng.integers(0, self.outputs, values.shape)
-        wrong = (_parity(row & column) == 0) != honest
+        parity = row & column
+        for shift in (32, 16, 8, 4, 2, 1):
+            parity = parity ^ (parity >> shift)
+        wrong = (parity & 1 == 0) != honest
         return np.where(wrong, column ^ (row & -row), column)
-
-
-def _parity(words: IntArray) -> IntArray:
-    """Parity of the number of ones of each non-negative int64."""
-    for shift in (32, 16, 8, 4, 2, 1):
-        words = words ^ (words >> shift)
-    return words & 1
