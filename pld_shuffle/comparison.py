@@ -157,9 +157,7 @@ def _setting(mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
         sees = Adversary.WEAK if whole.adversary == "weak" else Adversary.STRONG
     if population is None:
         # Fewer users make the rate larger, the safe side.
-        size = whole.n / rate
-        nearest = round(size)
-        population = nearest if abs(size - nearest) <= 1e-9 * size else math.floor(size)
+        population = math.floor(whole.n / rate * (1.0 + 1e-9))
     local = whole.randomizer if isinstance(whole, Shuffled) else whole
     k = local.k if isinstance(local, (ShuffledRR, KRandomizedResponse)) else None
     names = {

@@ -124,7 +124,6 @@ class Ledger:
         least = float(np.min(delta)) if np.size(delta) else 0.0
         largest = float(np.max(epsilon)) if np.size(epsilon) else 0.0
         users = max((held.users or 0 for held, _ in self.ledger), default=0)
-        text = None
         if not self.ledger:
             text = "nothing has been composed, so nothing is spent"
         elif least >= 1.0:
@@ -135,8 +134,9 @@ class Ledger:
             ) + "; such a guarantee allows for publishing somebody's data (or was an epsilon meant?)"
         elif 0.0 < largest <= SMALL_EPSILON:
             text = f"epsilon={largest:g} is small; was a delta meant?"
-        if text is not None:
-            warnings.warn(text, UnlikelyWarning, stacklevel=4)
+        else:
+            return
+        warnings.warn(text, UnlikelyWarning, stacklevel=4)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger) or type(other) is not type(self):

@@ -16,17 +16,14 @@ attack; the other side is what the best test attains against the stated *pair*, 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from .accountant import Accountant
 from .ledger import Ledger
 from .numerics.sides import Array, Bounds
 from .numerics.validation import probabilities, tolerance
-
-if TYPE_CHECKING:
-    from .accountant import Accountant
-
 
 U = 1e-15  # relative rounding of a handful of operations, at least six half-ulps
 SMALLEST_RATE = 1e-90  # below, TPR is bounded by its neighbours: delta is not known so well there

@@ -63,7 +63,7 @@ class GenericBlanket:
 class RRBlanket(Checked):
     """k-ary randomized response over k >= 2 values (Balle et al. 2019, Lemmas 6.1 and 12)."""
 
-    k: Annotated[int, partial(count, least=2)] = 2
+    k: Annotated[int, partial(count, lowest=2)] = 2
     label, only, lemma = "k-RR", "k-ary randomized response", 12
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
@@ -167,9 +167,7 @@ class Bennett(_OfBlanket):
 class BalleTheorem6(DeltaBound):
     """Balle et al. 2019, Theorem 6, inequality (4): any eps0-LDP randomizer, all epsilon. eps0 <= 200, O(1)."""
 
-    name = "blanket, generic, Theorem 6"
-    source = "Balle et al. 2019, Thm 6"
-    covers = Adversary.WEAK
+    name, source, covers = "blanket, generic, Theorem 6", "Balle et al. 2019, Thm 6", Adversary.WEAK
 
     def curve(self, eps0: float, n: int) -> Callable[[float], float]:
         def delta(epsilon: float) -> float:
@@ -189,14 +187,12 @@ class BalleTheorem1(Bound):
     epsilon = max(sqrt(14 k log(2/delta)/((n-1) gamma)), 27 k/((n-1) gamma)).
     """
 
-    name = "blanket, k-RR, Theorem 1"
-    source = "Balle et al. 2019, Thm 1"
-    covers = Adversary.WEAK
+    name, source, covers = "blanket, k-RR, Theorem 1", "Balle et al. 2019, Thm 1", Adversary.WEAK
     only = "k-ary randomized response"
     needs = "epsilon <= 1, n >= 2 and gamma < 1"
 
     def __init__(self, k: int = 2) -> None:
-        self.k = count("k", k, least=2)
+        self.k = count("k", k, lowest=2)
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
         hidden = (n - 1) / (math.expm1(eps0) + self.k)  # who answer at random, per value

@@ -20,6 +20,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from ..numerics import validation
@@ -104,17 +105,10 @@ class DeltaBound(Bound):
         return math.inf if solution is None else solution
 
 
-# --- what a bound accepts, and how it rounds -----------------------------------------------------
-
-
-def target(name: str, value: Any) -> float:
-    """An epsilon to be reached, in (0, inf), rounded down."""
-    return validation.positive_float(name, value, Side.LOWER)
-
-
-def failure(name: str, value: Any) -> float:
-    """A delta to be reached, in (0, 1), rounded down."""
-    return validation.open_unit(name, value, Side.LOWER)
+# What a bound accepts, and how it rounds: an epsilon or a delta to be reached is rounded down.
+target = partial(validation.positive_float, rounding=Side.LOWER)
+failure = partial(validation.open_unit, rounding=Side.LOWER)
+count = partial(validation.integer_in, lowest=1, highest=COUNT_LIMIT)
 
 
 def local_budget(value: Any) -> float:
@@ -125,19 +119,9 @@ def local_budget(value: Any) -> float:
     return eps0
 
 
-def count(name: str, value: Any, *, least: int = 1) -> int:
-    """An int in [least, COUNT_LIMIT]."""
-    return validation.integer_in(name, value, least, COUNT_LIMIT)
-
-
 def raised(value: float) -> float:
     """A positive number moved up by the relative MARGIN."""
     return value * (1 + MARGIN)
-
-
-def lowered(value: float) -> float:
-    """A positive number moved down by the relative MARGIN."""
-    return value * (1 - MARGIN)
 
 
 def delta_above(log_delta: float) -> float:
@@ -155,19 +139,13 @@ def log_ratio(value: float, limit: float) -> float:
 
 def log_expm1(x: float) -> float:
     """log(e^x - 1) for x > 0, without overflow."""
-    if x > 30:
-        return x + math.log1p(-math.exp(-x))
-    return math.log(math.expm1(x))
-
-
-# --- closed forms: any randomizer, binary randomized response, and noise in a sum
+    return x + math.log1p(-math.exp(-x)) if x > 30 else math.log(math.expm1(x))
 
 
 class Erlingsson(Bound):
     """12 eps0 sqrt(log(1/delta)/n), SODA 2019, as in Balle et al. 2019, Theorem 4; rests on the authors' proof."""
 
-    name = "shuffling, closed form"
-    source = "Erlingsson et al. 2019"
+    name, source = "shuffling, closed form", "Erlingsson et al. 2019"
     needs = "eps0 < 1/2, delta < 1/100 and n >= 1000"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
@@ -182,9 +160,8 @@ class Cheu(Bound):
     Binary randomized response (EUROCRYPT 2019, section 4.2, in its linear form).
     """
 
-    name = "binary randomized response"
+    name = only = "binary randomized response"
     source = "Cheu et al. 2019"
-    only = "binary randomized response"
     needs = "2n/(e^eps0 + 1) >= 14 log(4/delta)"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
@@ -199,8 +176,7 @@ class Cheu(Bound):
 class ClonesClosedForm(Bound):
     """log(1 + tanh(eps0/2) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n)), Feldman et al. 2021, Theorem 3.1."""
 
-    name = "clones, closed form"
-    source = "Feldman et al. 2021, Thm 3.1"
+    name, source = "clones, closed form", "Feldman et al. 2021, Thm 3.1"
     needs = "eps0 <= log(n/(16 log(2/delta)))"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
@@ -214,8 +190,7 @@ class ClonesClosedForm(Bound):
 class StrongerClonesClosedForm(Bound):
     """log(1 + (e^eps0 - 1) (4 sqrt(2 log(4/delta)/((e^eps0 + 1) n)) + 4/n)), Feldman et al. 2023, section 3."""
 
-    name = "stronger clones, closed form"
-    source = "Feldman et al. 2023"
+    name, source = "stronger clones, closed form", "Feldman et al. 2023"
     needs = "eps0 <= log(n/(8 log(2/delta)) - 1)"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:

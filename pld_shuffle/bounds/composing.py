@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from ..numerics.search import first_satisfying
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, real, real_array
-from .bound import OutOfRange, count, failure, local_budget, log_expm1, log_ratio, lowered, raised
+from .bound import MARGIN, OutOfRange, count, failure, local_budget, log_expm1, log_ratio, raised
 
 
 def _rr_failure(*, epsilon: float, rounds: int, total_epsilon: float) -> float:
@@ -125,13 +125,13 @@ def girgis_rdp(*, order: int, eps0: float, cohort: int, population: int, residue
     from scipy.special import gammaln, logsumexp
 
     choice("residue", residue, ("theorem", "published-code"))
-    alpha = count("order", order, least=2)
+    alpha = count("order", order, lowest=2)
     budget, users = local_budget(eps0), count("population", population)
     shuffled = count("cohort", cohort)
     if not shuffled <= users:
         raise ValueError(f"cohort must be at most population = {population!r}, got {cohort!r}")
     clones = (shuffled - 1) / math.exp(budget)  # expected, at least
-    log_rate, log_kbar = math.log(shuffled / users), math.log(math.floor(lowered(clones / 2)) + 1)
+    log_rate, log_kbar = math.log(shuffled / users), math.log(math.floor(clones / 2 * (1 - MARGIN)) + 1)
     log_y = log_expm1(2 * budget) - budget
     log_largest = log_y if residue == "theorem" else log_y - math.log(2)
     j = np.arange(2, alpha + 1, dtype=np.float64)

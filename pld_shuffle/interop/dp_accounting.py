@@ -204,11 +204,8 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
                 return ErrorDetails(invalid_event=event, error_message=str(error))
             return self._maybe_compose(event.event, repeats * count, do_compose) if repeats else None
         if isinstance(event, dp_event.ComposedDpEvent):
-            for part in event.events:
-                failed = self._maybe_compose(part, count, do_compose)
-                if failed is not None:
-                    return failed
-            return None
+            failures = (self._maybe_compose(part, count, do_compose) for part in event.events)
+            return next((failed for failed in failures if failed is not None), None)
         try:
             found = self._read(event)
         except (TypeError, ValueError) as error:

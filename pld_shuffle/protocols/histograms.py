@@ -18,7 +18,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,10 +50,7 @@ class HistogramEstimate(NamedTuple):
 class Histogram(Protocol):
     """A protocol that estimates k counts of n values."""
 
-    if TYPE_CHECKING:
-
-        @property
-        def k(self) -> int: ...
+    k: int
 
     @abstractmethod
     def _variances(self, counts: NDArray[Any]) -> Array:
@@ -153,7 +150,7 @@ class BitCounts(LinearHistogram):
             raise TypeError(f"randomizer must be a UnaryEncoding or a RAPPOR, got {self.randomizer!r}")
 
     @property
-    def k(self) -> int:
+    def k(self) -> int:  # type: ignore[override]
         """Number of bins."""
         return self.randomizer.k
 

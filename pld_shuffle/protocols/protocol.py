@@ -21,22 +21,21 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..accountant import Accountant
 from ..composition.composition import AccuracyWarning, Composition
 from ..fields import Range
+from ..ledger import composed
 from ..mechanisms import CountedBits, Mechanism, ShuffledRR, Subsampled
 from ..numerics.search import LOOSE_RTOL, InfeasibleError, safe_end
 from ..numerics.sides import Bounds
 from ..numerics.validation import Checked, OpenUnit, PositiveFloat, PositiveInt, integer_in, positive_int, unit_interval
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from ..randomizers.base import IntArray, generator, integer_array
-
-if TYPE_CHECKING:
-    from ..accountant import Accountant
 
 P = TypeVar("P", bound="Protocol")
 Ledger = tuple[tuple[Mechanism, int], ...]
@@ -99,9 +98,6 @@ class Protocol(Checked, ABC):
 
         Its upper bounds hold for the protocol, its lower ones for the stated pairs; see the module.
         """
-        from ..accountant import Accountant
-        from ..ledger import composed
-
         return composed(Accountant(rtol), self.ledger(rounds))
 
     @classmethod

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,11 +34,7 @@ EPS0_MAX = 700.0  # exp(eps0) must be a finite double, and log(2^1024) = 709.8
 class LocalRandomizer(Checked, ABC):
     """A family of output laws that knows its privacy parameters (see the top of the file)."""
 
-    if TYPE_CHECKING:  # a dataclass would take a property for the default of its field
-
-        @property
-        def eps0(self) -> float:
-            """Local epsilon of one report, natural logarithm; inf if no pure guarantee exists."""
+    eps0: float  #: local epsilon of one report, natural logarithm; inf if no pure guarantee exists
 
     @property
     @abstractmethod

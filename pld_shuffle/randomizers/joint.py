@@ -237,7 +237,7 @@ class DiscreteRandomizer(FiniteRandomizer):
         return {"matrix": self.matrix}
 
     @property
-    def eps0(self) -> float:
+    def eps0(self) -> float:  # type: ignore[override]
         """Log of the largest ratio in a column; 0 for identical rows, inf where the ratio is unbounded."""
         high, low = self.law().max(axis=0), self.law().min(axis=0)
         possible = high > 0

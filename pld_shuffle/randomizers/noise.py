@@ -102,7 +102,7 @@ class Gaussian(Noise):
 
     sigma: PositiveFloat
 
-    eps0 = math.inf
+    eps0, mass_error, tailed = math.inf, 1e-12, True
 
     @property
     def unhidden(self) -> str | None:  # type: ignore[override]
@@ -114,9 +114,6 @@ class Gaussian(Noise):
             " in [0, 1] a report tells its value, shuffled or not; account for it as Gaussian(sigma=...) of sensitivity"
             " 1"
         )
-
-    mass_error = 1e-12
-    tailed = True
 
     @property
     def few_users(self) -> int:  # type: ignore[override]

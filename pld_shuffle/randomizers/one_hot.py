@@ -153,7 +153,7 @@ class RAPPOR(NoisyVector):
             )
 
     @property
-    def eps0(self) -> float:
+    def eps0(self) -> float:  # type: ignore[override]
         """Local epsilon of one report; inf without any noise on a bit."""
         coin, total = self.noise / (2 - self.noise), 0.0
         for share in (self.one_if_zero / self.one_if_one, (1 - self.one_if_one) / (1 - self.one_if_zero)):
