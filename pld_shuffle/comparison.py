@@ -242,33 +242,28 @@ def _analyses(asked: Mechanism) -> Iterator[tuple[str, Adversary, Mechanism]]:
     if isinstance(asked, SummedNoise):
         yield "exact law", Adversary.REPORTS, asked
         return
-    whole = _whole(asked)
-    for label, covers, pair in _pairs(whole):
-        if not isinstance(asked, Subsampled):
-            yield label, covers, pair
-            continue
-        yield label, covers, asked if pair == whole else Subsampled(pair, rate=asked.rate, analysis=asked.analysis)
-        if label in NUMERICAL and asked.rate < 1.0 and asked.analysis != "general":
-            yield f"{label}, general amplification", covers, Subsampled(pair, rate=asked.rate, analysis="general")
-
-
-def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
-    """The package's own pairs for the randomizer asked about: label, whom they cover, pair."""
-    reports = Adversary.REPORTS
+    whole: Any = _whole(asked)
+    eps0, found = whole.randomizer.eps0 if isinstance(whole, Shuffled) else whole.eps0, {}
     if getattr(whole, "analysis", "") == "tightest":
-        yield "tightest analysis", reports, whole
-    if isinstance(whole, ShuffledRandomizer):
-        yield "(p, beta, q) reduction", reports, whole
+        found["tightest analysis"] = whole
     if isinstance(whole, Shuffled):
-        for label, analysis in (("blanket", "blanket"), ("(p, beta, q) reduction", "reduction")):
-            yield label, reports, Shuffled(whole.randomizer, whole.n, analysis).core
-    eps0 = whole.randomizer.eps0 if isinstance(whole, Shuffled) else whole.eps0
+        found["blanket"] = Shuffled(whole.randomizer, whole.n, "blanket").core
+        found["(p, beta, q) reduction"] = Shuffled(whole.randomizer, whole.n, "reduction").core
+    elif isinstance(whole, ShuffledRandomizer):
+        found["(p, beta, q) reduction"] = whole
     for label in NUMERICAL:
-        yield label, reports, ShuffledLDP(eps0, whole.n, analysis=label.replace(" ", "-"))
-    if isinstance(whole, ShuffledRR):
-        for adversary in ("weak", "strong", "strong-conditional"):
-            covers = Adversary.WEAK if adversary == "weak" else Adversary.STRONG
-            yield (f"{adversary} adversary", covers, ShuffledRR(**whole.arguments() | {"adversary": adversary}))
+        found[label] = ShuffledLDP(eps0, whole.n, analysis=label.replace(" ", "-"))
+    seen = {"weak": Adversary.WEAK, "strong": Adversary.STRONG, "strong-conditional": Adversary.STRONG}
+    for adversary in seen if isinstance(whole, ShuffledRR) else ():
+        found[f"{adversary} adversary"] = ShuffledRR(**whole.arguments() | {"adversary": adversary})
+    for label, one in found.items():
+        covers = seen.get(label.removesuffix(" adversary"), Adversary.REPORTS)
+        if not isinstance(asked, Subsampled):
+            yield label, covers, one
+            continue
+        yield label, covers, asked if one == whole else Subsampled(one, rate=asked.rate, analysis=asked.analysis)
+        if label in NUMERICAL and asked.rate < 1.0 and asked.analysis != "general":
+            yield f"{label}, general amplification", covers, Subsampled(one, rate=asked.rate, analysis="general")
 
 
 def _of_sums(asked: SummedNoise, s: _Setting) -> Iterator[tuple[str, str, str, Callable[[], tuple[float, str]]]]:

@@ -59,9 +59,7 @@ class ShuffledLDP(OnCohorts, OfReports):
     analysis: Annotated[str, partial(choice, options=ANALYSES)] = "tightest"
 
     def amplified(self, rate: float) -> Pair:
-        if self.analysis == "tightest":
-            return self._clones.amplified(rate)
-        return self.pair.amplified(rate)
+        return self._clones.amplified(rate) if self.analysis == "tightest" else self.pair.amplified(rate)
 
     def sampled(self, cohort: Cohort) -> Pair:
         clones = self._clones.sampled(cohort)

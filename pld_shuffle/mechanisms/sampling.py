@@ -296,9 +296,7 @@ class StickyCohort(OfMechanism):
             return self._fresh.pair
         pair = self.mechanism.pair
         known = Curve(pair, self.rounds)
-        if pair.encloses:
-            return ComposedPair(known).amplified(self.rate)
-        return HiddenSupremum(known, self.rate)
+        return ComposedPair(known).amplified(self.rate) if pair.encloses else HiddenSupremum(known, self.rate)
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]

@@ -23,6 +23,7 @@ from .base import LocalEpsilon, LocalRandomizer, generator
 from .joint import Types
 
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
+MEANT = "randomizers.{0}({1}=...) is the noise of one user before shuffling, pld_shuffle.{0}({2}=...) that of a curator"
 USUAL = 42.0  # logarithm of 1/(a mass that is left out) for which cells of noise are made
 
 
@@ -42,10 +43,7 @@ class Noise(LocalRandomizer):
         return [(0.0, 1.0, 0.0), (1.0, 0.0, 0.0)]
 
 
-@keywords_only(
-    "randomizers.Laplace(eps0=...) is the noise of one user before shuffling, pld_shuffle.Laplace(scale=...) that of"
-    " a curator"
-)
+@keywords_only(MEANT.format("Laplace", "eps0", "scale"))
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Noise):
     """Laplace noise of scale 1/eps0 on values in [0, 1].
@@ -89,10 +87,7 @@ class Laplace(Noise):
         return np.asarray(generator(rng).laplace(probabilities("x", x), 1 / self.eps0))
 
 
-@keywords_only(
-    "randomizers.Gaussian(sigma=...) is the noise of one user before shuffling, pld_shuffle.Gaussian(sigma=...) that of"
-    " a curator"
-)
+@keywords_only(MEANT.format("Gaussian", "sigma", "sigma"))
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Noise):
     """Gaussian noise of standard deviation sigma on values in [0, 1].

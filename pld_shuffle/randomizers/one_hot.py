@@ -120,9 +120,7 @@ class UnaryEncoding(NoisyVector, ValuesRandomizer):
     @property
     def tv(self) -> float:
         """tanh(eps0/4) (symmetric) or tanh(eps0/2) / 2 (optimised), the same for all pairs."""
-        if self.variant == "symmetric":
-            return math.tanh(self.eps0 / 4)
-        return math.tanh(self.eps0 / 2) / 2
+        return math.tanh(self.eps0 / 4) if self.variant == "symmetric" else math.tanh(self.eps0 / 2) / 2
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> BitArray:
         return add_noise(self.encode(values), self.channel, rng)
