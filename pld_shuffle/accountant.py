@@ -145,8 +145,7 @@ class Accountant(Ledger):
         self._rtol = tolerance("rtol", rtol)
         self._budgets: dict[tuple[float, float], Budget] = {}
         self._asked: Rounds | None = None
-        self._analysed: Composition | None = None
-        self._attacked: Composition | None = None
+        self._kept: dict[Side, Composition] = {}
 
     @property
     def rtol(self) -> float:
@@ -202,9 +201,10 @@ class Accountant(Ledger):
         low, high = (probabilities("delta", delta, side) for side in (Side.LOWER, Side.UPPER))
         self._look_at(low)
         with self._lock:
-            proved = self._analysis.epsilons(low)
-            nearer = proved if np.array_equal(low, high) else self._analysis.epsilons(high)
-            attack = nearer if self._attack is self._analysis else self._attack.epsilons(high)
+            analysis, attacks = self._composed(Side.UPPER), self._composed(Side.LOWER)
+            proved = analysis.epsilons(low)
+            nearer = proved if np.array_equal(low, high) else analysis.epsilons(high)
+            attack = nearer if attacks is analysis else attacks.epsilons(high)
             least = np.minimum(attack.lower, nearer.lower)
             return Gap(least if np.ndim(least) else float(least), nearer.lower, proved.upper)
 
@@ -283,42 +283,32 @@ class Accountant(Ledger):
         low, high = (question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER))
         self._look_at(**{question.given: low})
         with self._lock:
-            analysis = self._analysis
+            analysis = self._composed(Side.UPPER)
             if not both and size > 1:
                 return question.of_groups(analysis, low, size)
             proved = question.of_one(analysis, low)
             if not both:
                 return proved.upper
-            alike = self._attack is analysis and np.array_equal(low, high)
-            lower = (proved if alike else question.of_one(self._attack, high)).lower
+            attacks = self._composed(Side.LOWER)
+            alike = attacks is analysis and np.array_equal(low, high)
+            lower = (proved if alike else question.of_one(attacks, high)).lower
             return Bounds(lower, proved.upper if size == 1 else question.of_groups(analysis, low, size))
 
-    @property
-    def _analysis(self) -> Composition:
-        """Of the pairs of the present ledger; kept, so that one tilt serves many questions."""
-        self._refresh()
-        if self._analysed is None:
+    def _composed(self, side: Side) -> Composition:
+        """The pairs of the present ledger, for lower ends the attacks; kept, so that one tilt serves many questions."""
+        if self._asked != self.ledger:
+            self._asked, self._kept = self.ledger, {}
+        if side not in self._kept:
             pairs = [(self._pair(held), count) for held, count in self.ledger]
-            self._analysed = Composition(pairs, self._rtol)
-        return self._analysed
-
-    @property
-    def _attack(self) -> Composition:
-        """Of the attack pairs; the same object where these are the pairs."""
-        self._refresh()
-        if self._attacked is None:
-            both = [(self._pair(held), self._pair(held, "attack_pair"), n) for held, n in self.ledger]
-            if all(pair is attack for pair, attack, _ in both):
-                self._attacked = self._analysis
+            if side is Side.UPPER:
+                self._kept[side] = Composition(pairs, self._rtol)
             else:
-                self._attacked = Composition([(attack, n) for _, attack, n in both], self._rtol, self._analysis)
-        return self._attacked
+                proved = self._composed(Side.UPPER)
+                attacks = [(self._pair(held, "attack_pair"), count) for held, count in self.ledger]
+                alike = all(pair is attack for (pair, _), (attack, _) in zip(pairs, attacks, strict=True))
+                self._kept[side] = proved if alike else Composition(attacks, self._rtol, proved)
+        return self._kept[side]
 
     def laws(self, side: Side) -> dict[Pair, MomentFunction]:
         """Laws of single rounds that the latest answers were composed of: the analyses' upper, the attacks' lower."""
-        return (self._analysis if side is Side.UPPER else self._attack).laws(side)
-
-    def _refresh(self) -> None:
-        """Forget what was composed for another ledger."""
-        if self._asked != self.ledger:
-            self._asked, self._analysed, self._attacked = self.ledger, None, None
+        return self._composed(side).laws(side)

@@ -119,7 +119,7 @@ class RandomAllocation(Mechanism):
     def pair(self) -> Pair:  # type: ignore[override]
         kind = self.mechanism
         if isinstance(kind, Gaussian):
-            known = _noise(kind, self._distance, self.selected, self.selected)
+            known = self._noise(kind, self.selected)
             if not self.hidden:
                 return known
             if kind.sigma / kind.sensitivity < PLAIN_SIGMA:
@@ -136,9 +136,12 @@ class RandomAllocation(Mechanism):
             one = ComposedPair(Curve(one, self.selected, BLOCKS_RTOL))
         return one if one.reverse is None else BothOrders((one, one.reverse))
 
-    @property
-    def _distance(self) -> int:
-        return 1 if self.relation == ZERO_OUT else 2
+    def _noise(self, kind: Gaussian, steps: int) -> GaussianPair:
+        """Of the sum of `steps` outputs, `selected` of them with the contribution."""
+        distance = 1 if self.relation == ZERO_OUT else 2
+        mu = distance * self.selected * kind.sensitivity / kind.sigma
+        square = mu * mu / steps
+        return GaussianPair(Bounds(below(square, 12.0), above(square, 12.0)))
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
@@ -150,7 +153,7 @@ class RandomAllocation(Mechanism):
             followed = [selected_steps(replace(one.law, count=self.steps), self.selected) for one in orders]
             found += [one for one in followed if one is not None]
         if isinstance(self.mechanism, Gaussian):
-            found.append(_noise(self.mechanism, self._distance, self.steps, self.selected))
+            found.append(self._noise(self.mechanism, self.steps))
         return Attacks.of(found) if found else NOTHING
 
     def assumptions(self) -> dict[str, str]:
@@ -162,13 +165,6 @@ class RandomAllocation(Mechanism):
             "sampling": f"every user in {self.selected} of {self.steps} steps, uniformly, independently of all others"
             " and of the data; later steps may depend on earlier outputs",
         }
-
-
-def _noise(kind: Gaussian, distance: int, steps: int, selected: int) -> GaussianPair:
-    """Of the sum of `steps` outputs, `selected` of them with the contribution."""
-    mu = distance * selected * kind.sensitivity / kind.sigma
-    square = mu * mu / steps
-    return GaussianPair(Bounds(below(square, 12.0), above(square, 12.0)))
 
 
 @dataclass(frozen=True, repr=False)
