@@ -1,12 +1,10 @@
 """Planning: the parameter that just meets a privacy target, on the safe side.
 
 Epsilon at the wanted delta is monotone in each parameter; `numerics.search.safe_end` finds the end, and guesses affect
-speed only: the value returned has been asked for by itself, and its upper bound meets the target.
-
-Rounds, noise, gamma and eps0: more of them, or less, is a post-processing. n at a fixed rate: simulate one more user.
-The rate, and a population at fixed n: the sampled curve r delta(log(1 + (e^eps - 1)/r)) grows with r. But n out of a
-fixed population runs the other way: delete a random report, and a cohort of n + 1 is one of n. So a *largest* n is
-sought there (the sampled pair need not be monotone in n: the n returned is proven by itself).
+speed only: the value returned has been asked for by itself, and its upper bound meets the target. Fewer rounds, more
+noise or gamma, and a smaller eps0 are post-processings; n at a fixed rate: simulate one more user; rates: the sampled
+curve r delta(log(1 + (e^eps - 1)/r)) grows with r. But n out of a fixed population runs the other way: delete a random
+report, and a cohort of n + 1 is one of n. So a *largest* n is sought there.
 """
 
 from __future__ import annotations

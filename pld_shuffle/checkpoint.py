@@ -1,13 +1,12 @@
 """Checkpoints: ledgers as plain data, written as JSON and read back without a change.
 
 Stored are mechanisms and counts, never arrays. A mechanism is its public name and its constructor arguments,
+{"kind": "Subsampled", "arguments": {"mechanism": {"kind": ...}, "population": 1000000}}, with nested mechanisms and
+local randomizers (kind "randomizers.RAPPOR") in the same form, tuples as lists, and infinity as the string "inf".
 
-    {"kind": "Subsampled", "arguments": {"mechanism": {"kind": ...}, "population": 1000000}}
-
-with nested mechanisms and local randomizers (kind "randomizers.RAPPOR") in the same form, tuples as lists, and infinity
-as the string "inf". That the round trip is exact is checked when saving. Reading is strict: arguments pass the
-constructors' own checks, and none may be left to a default; else a `CheckpointError` says where. A mechanism that gains
-an argument needs a new SCHEMA.
+That the round trip is exact is checked when saving. Reading is strict: arguments pass the constructors' own checks, and
+none may be left to a default; else a `CheckpointError` says where. A mechanism that gains an argument needs a new
+SCHEMA.
 """
 
 from __future__ import annotations

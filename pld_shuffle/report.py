@@ -4,10 +4,9 @@ A report is plain data, one JSON object (its keys are in docs/command_line.md), 
 added is put into both. For people every bound is rounded to the safe side, upper ones up and lower ones down; JSON has
 the doubles themselves, and infinity as the string "inf".
 
-*An entry for a registry* of deployments (`registry_entry`) is what is known of it from the ledger; registries ask for
-more than epsilon (Dwork, Kohli, Mulligan 2019; Nanayakkara, Ghazi, Vadhan, arXiv 2509.13509). An entry has the keys and
-words of that paper's public registry, opendp/deployments-registry-data as of July 2026. What only the curator can know
-has the value None, as in ``data/registry_entry.json``. Upper ends are certified; nothing else in an entry is a number.
+*An entry for a registry* of deployments (`registry_entry`; Dwork, Kohli, Mulligan 2019; Nanayakkara, Ghazi, Vadhan,
+arXiv 2509.13509) has the keys and words of that paper's public registry, opendp/deployments-registry-data as of July
+2026. What only the curator can know is None, as in ``data/registry_entry.json``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Numbers as text, read without a guess; files that are written whole or not at all; a table that grows by a row.
 
 A number is written in decimal, in ASCII, without grouping (``10,000`` is ten in some countries). An integer may be
-written as a decimal (``4.0``, ``5e3``), since spreadsheets and data frames do so; it is read exactly.
-
-The content of a file goes into a temporary one of the same directory, is flushed to the disk, and takes the place of
-the old file in one step (`os.replace`). A table that grows is flushed line by line. A writer that is killed leaves at
-most one torn line, the last, which has no line end and is dropped when the file is opened again.
+written as a decimal (``4.0``, ``5e3``), since spreadsheets and data frames do so; it is read exactly. Files are written
+aside, flushed, and put in place in one step (`os.replace`). A table that grows is flushed line by line: a writer that
+is killed leaves at most one torn line, the last, which is dropped when the file is opened again.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019.
+"""Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019. Proofs: docs/bounds.md.
 
 Users who answer from the blanket hide the target: delta(epsilon) <= 1/(gamma n) E[(L_1 + ... + L_M)_+], M ~ Bin(n,
 gamma) (Lemma 8). Lemmas 9, 12, 13 say in which interval L lies (largest value `b_plus`, length `b`) and bound E L^2 by
 `c`; E L = -a. Concentration (Hoeffding, Lemma 10; Bennett, Lemma 11) bounds the terms by C e^(-m kappa), so that the
-expectation over M has a closed form: n may be 10^9.
+expectation over M has a closed form: n may be 10^9. All are for the worst pair of inputs, against an adversary who also
+sees who of the other users answered from the blanket.
 
-*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false (docs/bounds.md); the authors'
-published code has the form used here. A generic gamma is unknown, in [e^-eps0, 1] (Lemma 7): e^-eps0 is used, and the
-worst case of the moments.
-
-Proofs: docs/bounds.md. All are upper bounds for the worst pair of inputs, against an adversary who also sees who of the
-other users answered from the blanket.
+*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false; the authors' published code
+has the form used here. A generic gamma is unknown, in [e^-eps0, 1] (Lemma 7): e^-eps0 is used, and the worst case of
+the moments.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """What one does without a privacy loss distribution: composing guarantees of single rounds. Upper bounds.
 
-* *Optimal* (Kairouz, Oh, Viswanath 2015, Theorem 3.3). Nothing smaller holds.
-* *Renyi* (Canonne, Kamath, Steinke 2020, Proposition 12; Balle, Barthe, Gaboardi, Hsu, Sato 2020, Theorem 21).
-  Divergences of one order add up over adaptive rounds: pass the sum. A divergence may be +inf at some orders.
-* *Subsampled shuffling* (Girgis, Data, Diggavi, NeurIPS 2021, Theorem 1), for integer orders and every eps0-LDP
-  randomizer. The authors' code has y/2 in place of y in the residue Y, which no proof covers (`residue`).
+Optimal composition: Kairouz, Oh, Viswanath 2015, Theorem 3.3. Renyi: Canonne, Kamath, Steinke 2020, Proposition 12;
+Balle, Barthe, Gaboardi, Hsu, Sato 2020, Theorem 21. Subsampled shuffling: Girgis, Data, Diggavi, NeurIPS 2021, Theorem
+1, whose authors' code has y/2 in place of y in the residue Y, which no proof covers (`residue`).
 
 Everything is computed in logs: orders to 10^4, eps0 = 14 and n = 10^9 do not overflow. Proofs: docs/bounds.md.
 """

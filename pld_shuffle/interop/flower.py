@@ -1,9 +1,6 @@
 """Flower (`flwr` 1.41 or later): shuffled rounds in its server, stopped before the budget is exceeded.
 
-`ShufflePrivacyAccountant` is one after Flower's protocol, for our mechanisms and for Flower's `GaussianPrivacyEvent`.
-`ShuffledStrategy` wraps a strategy: it draws the hidden cohort, takes the senders' names off the replies, mixes them,
-composes the round, and lets no round begin that could exceed the budget. The server is the trusted shuffler: who is
-protected from whom, and what cannot be checked, is in docs/interop.md.
+The server is the trusted shuffler: who is protected from whom, and what cannot be checked, is in docs/interop.md.
 
 Neighbours are populations that differ in the data of one client (REPLACE_ONE). Flower's noise multiplier is noise over
 the clipping norm of *one* update, and a replaced update moves the sum by up to twice that norm: so
@@ -156,6 +153,9 @@ class ShufflePrivacyAccountant:
 
 class ShuffledStrategy(Strategy):  # type: ignore[misc]
     """Shuffles, accounts for and stops another strategy whose clients send local reports.
+
+    It draws the hidden cohort, takes the senders' names off the replies, mixes them, composes the round, and lets no
+    round begin that could exceed the budget.
 
     strategy : what is wrapped. It must offer *every* client of the population a training message
         (``FedAvg(fraction_train=1.0, min_available_nodes=population)``): the cohort is drawn here.

@@ -1,12 +1,10 @@
 """Epochs of training whose steps hide the user: random allocation, and shuffled batches (docs/shuffled_batches.md).
 
 *Random allocation*, also known as balls-and-bins sampling: every user's contribution enters one of k steps, uniformly,
-and nobody learns which. The pair is exact for Gaussian steps and one selected step (section 2): the mean of the steps'
-likelihood ratios.
-
-*Shuffled batches*: an epoch as it is really run, a fresh permutation cut into batches. The others' contributions are
-the adversary's choice here: a batch that holds the target holds one of the others less. That is why it costs more than
-random allocation, and far more than the Poisson sampling that is usually reported (Chua et al. 2024).
+and nobody learns which. *Shuffled batches*: an epoch as it is really run, a fresh permutation cut into batches. The
+others' contributions are the adversary's choice here: a batch that holds the target holds one of the others less. That
+is why it costs more than random allocation, and far more than the Poisson sampling that is usually reported (Chua et
+al. 2024).
 """
 
 from __future__ import annotations

@@ -2,11 +2,8 @@
 
 A mechanism is a frozen, hashable value. It names its `pair` (see `pairs.pair`): upper ends of all answers are
 proved by it. `attack_pair` is what two concrete neighbouring datasets give away: no analysis can go below it, so
-lower ends come from there. By default it is the same pair.
-
-Mechanisms of your own: subclass `Mechanism` and give a pair, a `pairs.profile.ProfilePair` if you know a profile.
-
-Below it stands what mechanisms share: sentences for `assumptions`, limits of eps0 and of rates, checks of arguments.
+lower ends come from there. By default it is the same pair. Mechanisms of your own: subclass `Mechanism` and give a
+pair, a `pairs.profile.ProfilePair` if you know a profile.
 
 *Neighbours* (docs/people.md, section 9). A ledger has one relation. Shuffled rounds are for the *substitution* of one
 user's value, and so is central noise next to them, at twice the norm of a contribution. Accountants of DP-SGD count

@@ -1,6 +1,4 @@
-"""What every local randomizer of this package knows about itself.
-
-A local randomizer is a family of output laws mu_x, one per input x. The analyses of the shuffle model need few numbers:
+"""What every local randomizer of this package knows about itself: a family of output laws mu_x, one per input x.
 
     eps0    sup over inputs x, x' and reports y of log(mu_x(y) / mu_x'(y)); inf without pure LDP
     tv      beta, the total variation of the worst pair of inputs

@@ -1,18 +1,13 @@
 """A value as a one-hot vector, independent noise on every bit: unary encoding and RAPPOR.
 
-Each bit goes through the same 2 x 2 channel, a = P[1 | 1] > b = P[1 | 0]. Two values differ in two bits, so that
+Each bit goes through the same 2 x 2 channel, a = P[1 | 1] > b = P[1 | 0]. Two values differ in two bits, so that eps0 =
+log(a (1-b) / (b (1-a))) and tv = a - b. The value least likely to have produced a report is one with a reported 0, if
+there is one: inf_x mu_x is the law of independent b-coins times (1-a)/(1-b), or times a/b for all ones.
 
-    eps0 = log(a (1-b) / (b (1-a))),      tv = a - b.
-
-The value least likely to have produced a report is one with a reported 0, if there is one: inf_x mu_x is the law of
-independent b-coins times (1-a)/(1-b), or times a/b for all ones.
-
-*RAPPOR* (Erlingsson, Pihur, Korolova 2014, section 2; f, p, q there, one hash function and a bit for every value). The
-permanent step replaces a bit by a fair coin with probability f = `noise`; the result is memoised and used for every
-report on the same value. In the instantaneous one a memoised 1 is reported as 1 w.p. q = `one_if_one`, a 0 w.p. p =
-`one_if_zero`. With c = f/(2-f), t = p/q, u = (1-q)/(1-p) one report has
-
-    eps0 = log((1 + c t)/(c + t)) + log((1 + c u)/(c + u)).
+*RAPPOR* (Erlingsson, Pihur, Korolova 2014, section 2; one hash function and a bit for every value). The permanent step
+replaces a bit by a fair coin with probability f = `noise`; the result is memoised and used for every report on the same
+value. In the instantaneous one a memoised 1 is reported as 1 w.p. q = `one_if_one`, a 0 w.p. p = `one_if_zero`. With
+c = f/(2-f), t = p/q, u = (1-q)/(1-p) one report has eps0 = log((1 + c t)/(c + t)) + log((1 + c u)/(c + u)).
 
 *The catch.* Rounds share the memoised noise, so they are *not* independent given the value: several reports are one
 round of `memoised`, unless the permanent step is drawn afresh for each.
