@@ -241,8 +241,7 @@ def _ratio(fitted: list[Array], places: Callable[[Array], Index]) -> Score:
 def _linear(fitted: list[Array], features: Callable[[Array], Array]) -> Score:
     """Fisher's discriminant, with a little of the identity added to the covariance of standardized features."""
     parts = [np.asarray(features(part), np.float64) for part in fitted]
-    both = np.concatenate(parts)
-    scale = both.std(axis=0)
+    scale = np.concatenate(parts).std(axis=0)
     scale[scale == 0.0] = 1.0
     parts = [part / scale for part in parts]
     apart = parts[0].mean(axis=0) - parts[1].mean(axis=0)

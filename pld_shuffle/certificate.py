@@ -96,8 +96,7 @@ def composed(points: Sequence[tuple[ProfilePoints, int]], step: float, sketch: S
         shift = tilt * step * float(index.max())
         tilted = mass * np.exp(tilt * step * index - shift)
         total = math.fsum(tilted)
-        wrapped = np.bincount(index % nodes, tilted / total, nodes)
-        spectrum *= np.fft.rfft(wrapped) ** count
+        spectrum *= np.fft.rfft(np.bincount(index % nodes, tilted / total, nodes)) ** count
         log_scale += count * (math.log(total) + shift)
     infinity_mass = math.fsum(count * law.infinity_mass for law, count in held)
     masses = np.maximum(np.fft.irfft(spectrum, nodes), 0.0)  # rounding below 0 would count against what is far

@@ -429,8 +429,7 @@ def _matrix(path: str) -> list[list[float]]:
             raise ValueError(f"it has rows of {lengths[0]} and of {lengths[-1]} numbers")
         return rows
     except OSError as error:
-        reason = f"cannot read {path!r}: {error.strerror or error}"
-        raise FieldError("randomizer", reason) from error
+        raise FieldError("randomizer", f"cannot read {path!r}: {error.strerror or error}") from error
     except (ValueError, csv.Error) as error:
         raise FieldError("randomizer", f"{path!r} is no matrix of probabilities: {error}") from error
 

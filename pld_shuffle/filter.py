@@ -140,8 +140,7 @@ class PrivacyFilter(Ledger):
 
     def would_exceed(self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1) -> bool:
         """As an accountant's, for bridges: not `admits`; also True for a smaller epsilon or delta than the budget's."""
-        smaller = epsilon < self._epsilon or delta < self._delta
-        return smaller or not self.admits(mechanism, count)
+        return epsilon < self._epsilon or delta < self._delta or not self.admits(mechanism, count)
 
     def get_epsilon(self, delta: float) -> float:
         """The guarantee, whatever was run: the budget's epsilon, at its delta or a larger one; inf at a smaller one."""
@@ -364,5 +363,4 @@ class IndividualFilter:
         pair = self._pairs.setdefault(as_mechanism(mechanism), mechanism.pair)
         if not pair.symmetric:
             raise ValueError(f"mechanism must have a symmetric pair, got {mechanism!r}")
-        left = self._left if users is None else self._left[users]
-        return self._budget.after_each(pair, left)
+        return self._budget.after_each(pair, self._left if users is None else self._left[users])

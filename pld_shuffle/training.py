@@ -64,16 +64,14 @@ class Training(Checked):
         share = min(1.0, math.nextafter(self.batch_size / self.data_size, 1.0))
         every_step = self.epochs * self.steps
         if self.sampler == "shuffle":
-            epoch = ShuffledBatches(noise, self.steps, self.batch_size, self.data_size)
-            return epoch, self.epochs
+            return ShuffledBatches(noise, self.steps, self.batch_size, self.data_size), self.epochs
         if self.sampler == "balls-and-bins":
             return RandomAllocation(Gaussian(sigma=noise), self.steps), self.epochs
         if self.sampler == "cyclic":
             return ZeroOut(Gaussian(sigma=noise)), self.epochs
         if self.sampler == "poisson" or share == 1.0:
             return ZeroOut(PoissonGaussian(noise, share)), every_step
-        apart = Gaussian(sigma=noise, sensitivity=2.0)
-        return Subsampled(apart, rate=share), every_step
+        return Subsampled(Gaussian(sigma=noise, sensitivity=2.0), rate=share), every_step
 
     @property
     def claimed(self) -> Training:

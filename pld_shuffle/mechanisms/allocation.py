@@ -241,8 +241,7 @@ class ShuffledBatches(Mechanism):
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
-        second = 0 if self.relation == ZERO_OUT else -1
-        steps = GaussianSteps(self.sigma, 1, second, -1)
+        steps = GaussianSteps(self.sigma, 1, 0 if self.relation == ZERO_OUT else -1, -1)
         return BatchesAttack(StepsLaw(steps, self.batches, self._rate), half=Side.LOWER)
 
     def assumptions(self) -> dict[str, str]:

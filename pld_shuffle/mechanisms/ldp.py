@@ -94,8 +94,7 @@ class ShuffledLDP(OnCohorts, OfReports):
         weak = self.eps0 < math.log(2.0)
         counted = self.n * cohort.presence * math.exp(-self.eps0)
         if self.n <= MOST_BIT_USERS and self.eps0 <= LARGEST_BIT_EPS0 and (weak or counted < MANY_COUNTED):
-            shares = BitShares.randomized_response(self.eps0)
-            bits = bit_attacks(self.n, shares, cohort, eps0=self.eps0)
+            bits = bit_attacks(self.n, BitShares.randomized_response(self.eps0), cohort, eps0=self.eps0)
             if weak:
                 return Attacks.of(bits)
         # All others hold the third value, so every report is a coin label or neutral.

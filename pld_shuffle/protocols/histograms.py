@@ -261,9 +261,8 @@ class RAPPORHistogram(BitCounts):
 
     def ledger(self, rounds: int = 1) -> Ledger:
         """One collection by itself; of two or more the lifetime, once, whatever their number."""
-        if positive_int("rounds", rounds) == 1:
-            return ((self.collection_mechanism, 1),)
-        return ((self.lifetime_mechanism, 1),)
+        once = positive_int("rounds", rounds) == 1
+        return ((self.collection_mechanism if once else self.lifetime_mechanism, 1),)
 
     def memoise(self, values: ArrayLike, rng: np.random.Generator) -> BitArray:
         """The users' filters with the permanent noise, shape (n, k), for `values` of shape (n,).

@@ -159,8 +159,7 @@ def laplace_types(eps0: float, n: int, *, cells: int = 96, allowance: float = 0.
     def cover(low: float, high: float) -> Iterator[list[Array]]:
         lower = _below(low, high)
         targets = ((low, 1.0), (1.0, low))
-        ends = (0.0, -lower)
-        yield [_laplace_type(eps0, *pair, w, lower, cells) for pair in targets for w in ends]
+        yield [_laplace_type(eps0, *pair, w, lower, cells) for pair in targets for w in (0.0, -lower)]
         yield _bumps(eps0, low, high, cells)
 
     types.extend(_targets(1.0 - gap, cover, standard))
