@@ -33,7 +33,6 @@ from .report import Report, deltas_around, registry_entry, row_step
 from .storage import writable, write_text
 
 if TYPE_CHECKING:
-    from .accountant import Accountant
     from .trainlog import TrainingLog
 
 MINUTE = 60.0  # between two lines of a command that no terminal shows
@@ -151,7 +150,7 @@ def _given(arguments: argparse.Namespace, *also: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _prepared(arguments: argparse.Namespace) -> Accountant:
+def _prepared(arguments: argparse.Namespace) -> pld_shuffle.Accountant:
     """An accountant, when what can be wrong has been looked at before the computation, not after it."""
     with _blaming("rtol"):
         accountant = pld_shuffle.Accountant(rtol=arguments.rtol)
@@ -165,7 +164,7 @@ def _prepared(arguments: argparse.Namespace) -> Accountant:
     return accountant
 
 
-def _equal_rounds(arguments: argparse.Namespace) -> Accountant:
+def _equal_rounds(arguments: argparse.Namespace) -> pld_shuffle.Accountant:
     with _blaming():
         mechanism = mechanism_from_values(_given(arguments))
     return _prepared(arguments).compose(mechanism, arguments.rounds)
@@ -189,7 +188,7 @@ def _draw(path: str | None, title: str, name: str, *what: Any, **options: Any) -
             plots.draw(path, title, getattr(plots, name), *what, **options)
 
 
-def _title(accountant: Accountant) -> str:
+def _title(accountant: pld_shuffle.Accountant) -> str:
     ((mechanism, count),) = accountant.ledger
     return f"{count:,} x {mechanism!r}"
 
@@ -302,7 +301,7 @@ def _adaptive(arguments: argparse.Namespace) -> Found:
     yield report
 
 
-def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> None:
+def _write_besides(arguments: argparse.Namespace, accountant: pld_shuffle.Accountant) -> None:
     """The certificate and the entry for a registry, if they are wanted."""
     delta, texts = arguments.delta, {}
     if arguments.certificate is not None:

@@ -21,17 +21,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pld_shuffle
+
 from . import __version__
 from .numerics.sides import lower_text, upper_text
 
 if TYPE_CHECKING:
-    from .accountant import Accountant
-    from .audits import Audit
     from .calibration import Solution
     from .comparison import Comparison
-    from .filter import PrivacyFilter, PrivacyOdometer
-    from .mechanisms import Mechanism
-    from .risk import AttackRisk
     from .trajectory import Trajectory
 
 SCHEMA = "pld_shuffle/report/1"  # the form of the JSON, which ``data/report.schema.json`` describes
@@ -60,7 +57,7 @@ class Report:
     """
 
     command: str
-    rounds: Sequence[tuple[Mechanism, int]]
+    rounds: Sequence[tuple[pld_shuffle.Mechanism, int]]
     rtol: float
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
@@ -102,7 +99,7 @@ class Report:
         self.answers += ["", heading, *_aligned(cells, len(cells[0])), *([_GAP_MEANING] if apart else [])]
         return rows
 
-    def add_epsilons(self, accountant: Accountant, deltas: Sequence[float]) -> Points:
+    def add_epsilons(self, accountant: pld_shuffle.Accountant, deltas: Sequence[float]) -> Points:
         """Bounds on epsilon at each delta, and what these analyses cannot go below.
 
         Returns the points (epsilon, delta) of the upper ends.
@@ -112,14 +109,14 @@ class Report:
         rows = self._add_bounds("epsilon_bounds", heading, "delta", deltas, attack, proved, analysis)
         return [(row["upper"], row["delta"]) for row in rows]
 
-    def add_deltas(self, accountant: Accountant, epsilons: Sequence[float]) -> Points:
+    def add_deltas(self, accountant: pld_shuffle.Accountant, epsilons: Sequence[float]) -> Points:
         """Bounds on delta at each epsilon. Returns the points (epsilon, delta) of the upper ends."""
         heading = f"Delta ({_MEANING[self.values['lower_ends']]})"
         found = accountant.delta_bounds(list(epsilons))
         rows = self._add_bounds("delta_bounds", heading, "epsilon", epsilons, *found)
         return [(row["epsilon"], row["upper"]) for row in rows]
 
-    def add_risk(self, risk: AttackRisk, rates: Sequence[float]) -> None:
+    def add_risk(self, risk: pld_shuffle.AttackRisk, rates: Sequence[float]) -> None:
         """What attacks reach: true positives at each rate of false ones, and how far the two are apart at most."""
         heading = "True positives of the best attack, at a rate of false ones"
         self._add_bounds("true_positives", heading, "fpr", rates, *risk.true_positive_rate(list(rates)))
@@ -132,7 +129,7 @@ class Report:
         heading, rounds = f"Epsilon spent, at delta = {delta:g}", trajectory.rounds.tolist()
         self._add_bounds("spent", heading, "round", rounds, trajectory.lower, trajectory.upper)
 
-    def add_claim(self, accountant: Accountant, deltas: Sequence[float]) -> None:
+    def add_claim(self, accountant: pld_shuffle.Accountant, deltas: Sequence[float]) -> None:
         """What Poisson samples would have spent at each delta, which were not drawn."""
         heading = "Epsilon that Poisson sampling would have had (it was not run)"
         self._add_bounds("poisson_claim", heading, "delta", deltas, *accountant.epsilon_bounds(list(deltas)))
@@ -166,7 +163,7 @@ class Report:
             self.answers.append(f"  {name} = {shown(found.unmet, largest)} {fails}: epsilon in {bracket}")
         self.add_epsilons(found.run, [found.delta])
 
-    def add_comparison(self, accountant: Accountant, found: Comparison) -> None:
+    def add_comparison(self, accountant: pld_shuffle.Accountant, found: Comparison) -> None:
         """All bounds at one setting; the accountant has run it."""
         self.add_epsilons(accountant, [found.delta])
         self.values["methods"] = [dataclasses.asdict(method) for method in found.methods]
@@ -187,13 +184,11 @@ class Report:
             for text, indent in (("; ".join(names) + ":", "  "), (reason, "      ")):
                 self.answers += textwrap.wrap(text, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
 
-    def add_adaptive(self, run: PrivacyFilter | PrivacyOdometer, refused: int | None) -> None:
+    def add_adaptive(self, run: pld_shuffle.PrivacyFilter | pld_shuffle.PrivacyOdometer, refused: int | None) -> None:
         """What a filter admitted, or an odometer shows. refused : the first row that did not fit, counted from 1."""
-        from .filter import PrivacyOdometer
-
         for topic, sentence in run.assumptions().items():
             self.values["assumptions"].setdefault(topic, []).append(sentence)
-        if isinstance(run, PrivacyOdometer):
+        if isinstance(run, pld_shuffle.PrivacyOdometer):
             spent = run.get_epsilon()
             self.values["odometer"] = {"epsilon": spent, "delta": run.delta, "rounds": run.rounds}
             text = f"epsilon at most {upper_text(spent)} at delta = {run.delta:g}"
@@ -210,7 +205,7 @@ class Report:
         left = f"{lower_text(100.0 * run.remaining)} % of the budget left"
         self.answers += ["", fits, f"  {run.rounds:,} rounds admitted; {left}"]
 
-    def add_audit(self, found: Audit) -> None:
+    def add_audit(self, found: pld_shuffle.Audit) -> None:
         """What was measured, next to what is proved."""
         self.values["audit"] = dataclasses.asdict(found) | {
             "hits": list(found.hits), "runs": list(found.runs), "violated": found.violated,
@@ -257,7 +252,7 @@ class Report:
             yield f"SHA-256 of the log: {values['log_sha256']}"
 
 
-def assumptions_of(rounds: Sequence[tuple[Mechanism, int]]) -> dict[str, list[str]]:
+def assumptions_of(rounds: Sequence[tuple[pld_shuffle.Mechanism, int]]) -> dict[str, list[str]]:
     """What is assumed, by topic; sentences that differ in their numbers only are one."""
     from .mechanisms.base import assumed
 
@@ -338,7 +333,7 @@ TRUST = {
 }
 
 
-def registry_entry(accountant: Accountant, delta: float) -> dict[str, Any]:
+def registry_entry(accountant: pld_shuffle.Accountant, delta: float) -> dict[str, Any]:
     """The entry for everything in the accountant's ledger, at `delta`; plain data, ready for JSON or YAML.
 
     Raises ValueError for an empty ledger and where no epsilon is finite, else as `Accountant.get_epsilon`.

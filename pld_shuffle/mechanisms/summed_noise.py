@@ -27,7 +27,7 @@ import numpy as np
 
 from ..numerics.integer_laws import IntegerLaw, negative_binomial_law, poisson_law, two_sided_law
 from ..numerics.sides import ROUNDOFF, Bounds, above, below
-from ..numerics.validation import PositiveInt, UserCount, choice, integer_in, unit_interval
+from ..numerics.validation import PositiveInt, UserCount, choice, instance, integer_in, unit_interval
 from ..pairs.bits import BitShares
 from ..pairs.discrete import Together
 from ..pairs.gaussian import GaussianPair
@@ -74,7 +74,7 @@ class SummedNoise(Mechanism):
     0.999
     """
 
-    share: Share
+    share: Annotated[Share, instance(Share, "a pld_shuffle.shares.Share")]
     clients: PositiveInt
     sensitivity: PositiveInt = 1
     dropouts: Annotated[int, partial(integer_in, lowest=0)] = 0
@@ -87,8 +87,6 @@ class SummedNoise(Mechanism):
     rarely = ("dropouts", "colluding", "coordinates", "sensitivity_norm")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.share, Share):
-            raise TypeError(f"share must be a pld_shuffle.shares.Share, got {self.share!r}")
         super().__post_init__()
         if not self.dropouts + self.colluding < self.clients:
             raise ValueError(
@@ -179,6 +177,7 @@ class SummedNoise(Mechanism):
 
 
 SYMBOLS = (KRandomizedResponse, HadamardResponse, DiscreteRandomizer)
+SUMMED = (*SYMBOLS, NoisyVector, Gaussian, Laplace)
 CELLS = 32  # of the lattice in a scale of Laplace noise: a share of 1e-4 of its variance
 # Of an attack: cells in a deviation, the last one's mass, and half of them at most: width against speed.
 SEEN_CELLS, SMALLEST_MASS, MOST_CELLS = 96, 1e-75, 16_000
@@ -207,15 +206,8 @@ class Summed(Mechanism):
     [0.125, 0.337]
     """
 
-    randomizer: LocalRandomizer
+    randomizer: Annotated[LocalRandomizer, instance(SUMMED, "one whose reports have a sum that is accounted for")]
     n: UserCount
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.randomizer, (*SYMBOLS, NoisyVector, Gaussian, Laplace)):
-            raise TypeError(
-                f"randomizer must be one whose reports have a sum that is accounted for, got {self.randomizer!r}"
-            )
 
     @cached_property
     def _bits(self) -> tuple[int, BitShares, int]:

@@ -130,6 +130,17 @@ def flag(name: str, value: Any) -> bool:
     return value
 
 
+def instance(kind: type | tuple[type, ...], words: str) -> Callable[[str, Any], Any]:
+    """What lets values of a class pass; TypeError for others, which says in `words` what they must be."""
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be {words}, got {value!r}")
+        return value
+
+    return check
+
+
 def real_array(name: str, value: Any, rounding: Side | None = None) -> NDArray[np.float64]:
     """`value`, a real number or an array-like of them, as a float array (0-d for a scalar).
 

@@ -28,7 +28,7 @@ from ..mechanisms import DummyReports, MixedRandomizers
 from ..mechanisms.base import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
 from ..numerics.sides import Array
-from ..numerics.validation import OpenUnit, PositiveFloat, PositiveInt, between, integer_in, positive_int
+from ..numerics.validation import OpenUnit, PositiveFloat, PositiveInt, between, instance, integer_in, positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.base import EPS0_MAX, IntArray, bit_array, generator, integer_array
 from ..randomizers.one_hot import VARIANTS, BitArray, BitChannel, Variant
@@ -142,12 +142,7 @@ class PrivateHistogram(Bins, LinearHistogram, OneMessage):
 class BitCounts(LinearHistogram):
     """A protocol of n users who send one vector of k noisy bits each; `randomizer` has the noise."""
 
-    randomizer: UnaryEncoding | RAPPOR
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.randomizer, UnaryEncoding | RAPPOR):
-            raise TypeError(f"randomizer must be a UnaryEncoding or a RAPPOR, got {self.randomizer!r}")
+    randomizer: Annotated[UnaryEncoding | RAPPOR, instance((UnaryEncoding, RAPPOR), "a UnaryEncoding or a RAPPOR")]
 
     @property
     def k(self) -> int:  # type: ignore[override]
@@ -230,11 +225,9 @@ class RAPPORHistogram(BitCounts):
     True
     """
 
-    randomizer: RAPPOR
+    randomizer: Annotated[RAPPOR, instance(RAPPOR, "a RAPPOR")]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.randomizer, RAPPOR):
-            raise TypeError(f"randomizer must be a RAPPOR, got {self.randomizer!r}")
         super().__post_init__()
         if not self.randomizer.noise > 0:
             raise ValueError(f"randomizer must have noise > 0 to memoise, got {self.randomizer!r}")
