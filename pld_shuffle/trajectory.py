@@ -125,9 +125,7 @@ class _Run:
         done = 0
         shared = LEAST_DELTA < self._delta < 1.0
         # Tilts fall like 1/sqrt(rounds): both ends of a segment are then three deviations from its tilted mean.
-        stretch = 2.0
-        if shared:
-            stretch = min(4.0, (1.0 + 3.0 / math.sqrt(-2.0 * math.log(self._delta))) ** 4)
+        stretch = min(4.0, (1.0 + 3.0 / math.sqrt(-2.0 * math.log(self._delta))) ** 4) if shared else 2.0
         while done < len(self._rows):
             reach = stretch * float(self._rounds[done - 1]) if done else float(DIRECT)
             end = max(done + 1, int(np.searchsorted(self._rounds, reach, side="right")))

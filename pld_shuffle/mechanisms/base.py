@@ -320,15 +320,10 @@ class ZeroOut(OfMechanism):
         return self.mechanism.hidden
 
     def assumptions(self) -> dict[str, str]:
-        base = self.mechanism.assumptions()
+        changed = "contribution, of norm at most the sensitivity, is replaced by nothing"
         if self.users is not None:
-            return base | {
-                "neighbours": "one user's report is replaced by a null report, whose law is a mixture of the"
-                " randomizer's own (zero-out)"
-            }
-        found = base | {
-            "neighbours": "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)"
-        }
-        if self.pair is not self.mechanism.pair:
+            changed = "report is replaced by a null report, whose law is a mixture of the randomizer's own"
+        found = self.mechanism.assumptions() | {"neighbours": f"one user's {changed} (zero-out)"}
+        if self.users is None and self.pair is not self.mechanism.pair:
             found["analysis"] = "exact pair of the noise on a Poisson sample, each order by itself"
         return found
