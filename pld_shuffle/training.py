@@ -1,18 +1,8 @@
-"""What a training run is, as its configuration says it, and what its sampler is accounted as.
+"""What a training run is, as its configuration says it, and what its sampler is accounted as (docs/howto/training.md).
 
 The noise multiplier is the noise's standard deviation over the clipping norm, of the *sum* of a batch's clipped
-contributions (docs/howto/training.md has the names in other libraries). Neighbours: zero-out of one record; its
-contribution is there, or nothing is in its place.
-
-| sampler | an epoch | accounted as |
-|---|---|---|
-| poisson | every record in every batch with probability batch_size/data_size | `PoissonGaussian` |
-| shuffle | a fresh hidden permutation, cut into batches | `ShuffledBatches` |
-| balls-and-bins | every record in one batch, uniformly and independently | `RandomAllocation` |
-| fixed-size | every batch a fresh subset of that size | `Subsampled` noise at twice the norm |
-| cyclic | the same batches in the same order, known | `Gaussian` once |
-
-Batches of fixed size are accounted for replacement, which covers zero-out: somebody else comes in for the absent.
+contributions. Neighbours: zero-out of one record; its contribution is there, or nothing is in its place. Batches of
+fixed size are accounted for replacement, which covers zero-out: somebody else comes in for the absent.
 """
 
 from __future__ import annotations
@@ -35,7 +25,7 @@ class Training(Checked):
     data_size, batch_size : records, in all and in a batch (in the mean, with Poisson sampling).
     epochs : passes over the data, each of data_size // batch_size steps, or one more for a smaller last batch.
     noise_multiplier : standard deviation of the noise on a batch's sum over the clipping norm.
-    sampler : one of `SAMPLERS`, see the module.
+    sampler : one of `SAMPLERS`; docs/howto/training.md says what each is, and what is proved of it.
     drop_last : whether records that fill no whole batch are left out of an epoch.
     """
 
