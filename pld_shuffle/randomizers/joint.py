@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +50,7 @@ class FiniteRandomizer(LocalRandomizer):
     """
 
     k: int
+    _exact: ClassVar[bool] = False  # whether masses are given, so that equal ratios are exactly equal
 
     @property
     def inputs(self) -> int:
@@ -79,6 +80,8 @@ class FiniteRandomizer(LocalRandomizer):
         """
         distinct, index = several(inputs, self._codewords)
         masses = self._masses(distinct, blanket)[np.append(index, -1) if blanket else index]
+        if self._exact:
+            return merged(masses)
         # Ratios within 2^-46 count as equal: that is within the relative error of the masses.
         with np.errstate(divide="ignore"):
             return merged(masses, lambda seen: np.round(np.log(seen / seen.max(axis=0)) * 2.0**46))
@@ -179,12 +182,8 @@ def several(inputs: Sequence[int], count: int) -> tuple[IntArray, IntArray]:
 
 def grouped(masses: ArrayLike) -> Array:
     """Rows (first, second, others): groups with exactly equal ratios to the others' law merged, in a fixed order."""
-
-    def ratios(seen: Array) -> Array:
-        first, second, others = seen
-        return np.asarray(seen / np.where(others > 0.0, others, first + second))
-
-    return merged(np.asarray(masses, dtype=np.float64), ratios)
+    whole = np.asarray(masses, dtype=np.float64)
+    return merged(whole, lambda seen: seen / np.where(seen[2] > 0.0, seen[2], seen[0] + seen[1]))
 
 
 def merged(masses: Array, key: Callable[[Array], Array] = lambda seen: seen / seen.max(axis=0)) -> Array:
@@ -213,7 +212,7 @@ class DiscreteRandomizer(FiniteRandomizer):
     eps0 = 0, tv = 0, gamma = 1. Raises TypeError or ValueError for anything else.
     """
 
-    mass_error = 1e-15
+    mass_error, _exact = 1e-15, True
 
     matrix: tuple[tuple[float, ...], ...]
 
@@ -258,12 +257,6 @@ class DiscreteRandomizer(FiniteRandomizer):
     def law(self) -> Array:
         """The matrix as an array of shape (inputs, reports), read-only."""
         return self._law
-
-    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> Array:
-        """The rows of the matrix; reports with exactly equal ratios are merged."""
-        values, index = several(inputs, self.inputs)
-        masses = self._masses(values, blanket)
-        return merged(masses[np.append(index, -1) if blanket else index])
 
     def _masses(self, values: IntArray, blanket: bool) -> Array:
         return np.vstack([self.law()[values], self.law().min(axis=0)])
