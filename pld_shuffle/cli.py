@@ -314,12 +314,9 @@ def _write_besides(arguments: argparse.Namespace, accountant: pld_shuffle.Accoun
             write_text(path, text + "\n")
 
 
-def _question_flags(name: str, nargs: str | None = "+") -> Callable[[_Parser], None]:
-    def flags(parser: _Parser) -> None:
-        parser.add_mechanism()
-        parser.add_fields(ASKED, name, nargs=nargs, required=True)
-
-    return flags
+def _question_flags(parser: _Parser, asked: str | Field, **options: Any) -> None:
+    parser.add_mechanism()
+    parser.add_fields(ASKED, asked, **{"nargs": "+", "required": True} | options)
 
 
 def _answered(arguments: argparse.Namespace) -> Found:
@@ -347,12 +344,6 @@ def _compare(arguments: argparse.Namespace) -> Found:
     report.add_comparison(accountant, found)
     yield report
     _draw(arguments.plot, _title(accountant), "methods_compared", found)
-
-
-def _risk_flags(parser: _Parser) -> None:
-    parser.add_mechanism()
-    rate = Field("fpr", float, "PROB", "rates of false positives (default 1e-6 1e-3 1e-2)", least=0, most=1)
-    parser.add_fields(ASKED, rate, nargs="+", default=[1e-6, 1e-3, 1e-2])
 
 
 def _risk(arguments: argparse.Namespace) -> Found:
@@ -451,18 +442,20 @@ def _warm_up(arguments: argparse.Namespace) -> Found:
 
 
 ASKED, CURVE = "what is asked", "delta against epsilon"
+RATES = Field("fpr", float, "PROB", "rates of false positives (default 1e-6 1e-3 1e-2)", least=0, most=1)
 
 COMMANDS = (
     Command("account", "account a training log: epsilon in all, and spent after each round", _account_flags, _account,
             "LOG.csv --delta 1e-6 --plot spent.png", "epsilon after each round"),
-    Command("epsilon", "epsilon of equal rounds at a delta", _question_flags("delta"), _answered,
+    Command("epsilon", "epsilon of equal rounds at a delta", partial(_question_flags, asked="delta"), _answered,
             "--eps0 4 --n 10000 --rounds 10 --delta 1e-6", CURVE),
-    Command("delta", "delta of equal rounds at an epsilon", _question_flags("epsilon"), _answered,
+    Command("delta", "delta of equal rounds at an epsilon", partial(_question_flags, asked="epsilon"), _answered,
             "--randomizer unary-encoding --k 16 --eps0 2 --n 10000 --epsilon 1", CURVE),
     Command("compare", "all published bounds on epsilon that are valid for equal rounds",
-            _question_flags("delta", None), _compare,
+            partial(_question_flags, asked="delta", nargs=None), _compare,
             "--eps0 4 --n 10000 --rounds 100 --delta 1e-6", "the bounds side by side"),
-    Command("risk", "what attacks can reach: true positives at a rate of false ones", _risk_flags, _risk,
+    Command("risk", "what attacks can reach: true positives at a rate of false ones",
+            partial(_question_flags, asked=RATES, required=False, default=[1e-6, 1e-3, 1e-2]), _risk,
             "--eps0 4 --n 10000 --rounds 100 --fpr 1e-3"),
     Command("plan", "the parameter that just meets an epsilon at a delta, safe side", _plan_flags, _plan,
             "--solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2 --delta 1e-6", CURVE),
