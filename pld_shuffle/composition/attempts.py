@@ -70,20 +70,15 @@ class Found:
         return replace(other, bounds=Bounds(min(lower, upper), upper), width=min(self.width, other.width))
 
 
-def refined(task: Task, rtol: float, start: tuple[Sketch, float, float]) -> Found:
-    """The answer of attempts under a sketched tilt; start : of `sketched`."""
-    sketch, tilt, log_delta = start
-    plan = Plan.steered(sketch, tilt, task.ledger, log_delta=log_delta, rtol=rtol)
-    if log_delta < math.log(SMALLEST_DELTA):
-        # Honest, not tight: the upper bound is what windows miss.
-        plan = replace(plan, share=1e4)
-    return Attempts(task, plan, sketch).run()
-
-
 class Attempts:
-    """The attempts at one question under one tilt."""
+    """The attempts at one question under a sketched tilt; start : of `sketched`."""
 
-    def __init__(self, task: Task, plan: Plan, sketch: Sketch) -> None:
+    def __init__(self, task: Task, rtol: float, start: tuple[Sketch, float, float]) -> None:
+        sketch, tilt, log_delta = start
+        plan = Plan.steered(sketch, tilt, task.ledger, log_delta=log_delta, rtol=rtol)
+        if log_delta < math.log(SMALLEST_DELTA):
+            # Honest, not tight: the upper bound is what windows miss.
+            plan = replace(plan, share=1e4)
         self._task, self._plan = task, plan
         #: Which one comes first; the others are asked where it is too expensive, or does not get better.
         self._evaluators: list[Evaluator] = [LatticeReading, Contour, DirectReading]

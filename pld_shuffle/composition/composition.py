@@ -23,12 +23,12 @@ import numpy as np
 
 from ..numerics.sides import Array, Bounds, Side
 from ..numerics.tuning import KEPT, SKETCHED_POINTS
-from ..numerics.validation import nonnegatives, probabilities
+from ..numerics.validation import nonnegatives, probabilities, real
 from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import BothOrders, Several
 from ..pairs.strategy import FEW_ROUNDS, ends_soon
-from .attempts import Found, Ledger, Task, refined, sketched
+from .attempts import Attempts, Found, Ledger, Task, sketched
 from .contour import Contour
 from .moments import MomentFunction
 from .one_round import OneRound
@@ -76,15 +76,8 @@ class Composition:
         """The sum of the largest losses, if they are finite."""
         if any(pair.max_loss.upper == math.inf for pair, _ in self._given):
             return None
-        low, high = (
-            sum((count * Fraction(float(pair.max_loss[end])) for pair, count in self._given), Fraction(0))
-            for end in (0, 1)
-        )  # fmt: skip
-        below, above = float(low), float(high)
-        return Bounds(
-            below if below <= low else math.nextafter(below, 0.0),
-            above if above >= high else math.nextafter(above, math.inf),
-        )
+        exact = [sum(count * Fraction(float(p.max_loss[end])) for p, count in self._given) for end in (0, 1)]
+        return Bounds(*(real("max_loss", loss, side) for loss, side in zip(exact, Side, strict=True)))
 
     @property
     def max_loss(self) -> float:
@@ -283,7 +276,7 @@ class Composition:
     def _refined(self, question: Question, start: tuple[Sketch, float, float]) -> Bounds:
         """The answer of attempts; what was read off is kept, if it is tight."""
         above = -math.inf if self._above is None else self._above._ends.get(question.value, -math.inf)
-        found = refined(Task(self._ledger, question, self.max_loss, self._encloses, above), self._rtol, start)
+        found = Attempts(Task(self._ledger, question, self.max_loss, self._encloses, above), self._rtol, start).run()
         if found.reading is not None:
             self._recent = [*self._recent[1 - KEPT // 4 :], found.reading]
         return self._judged(question, found)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..numerics.sides import Array, Bounds, Side
 from ..pairs.pair import Alike, Pair
-from ..pairs.profile import ProfilePair, UpperPair, amplified_losses
+from ..pairs.profile import ProfilePair, UpperPair
 from .composition import AccuracyWarning, Composition
 from .pld import log_finite
 from .reading import Reading
@@ -49,28 +49,19 @@ class Curve:
         mass = 0.0 if known is None else known.infinity_mass
         return -math.expm1(log_finite(mass, self.rounds)) * (1.0 - 1e-14)
 
-    def lower(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        """Below the profile; good where delta is above `truncated_mass`."""
-        return self._ends(np.log1p(expm1_eps) * _UP, truncated_mass, Side.LOWER)
-
-    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        """Above the profile; good where delta is above `truncated_mass`."""
-        return self._ends(np.log1p(expm1_eps) * _DOWN, truncated_mass, Side.UPPER)
-
-    def _ends(self, eps: Array, truncated_mass: float, side: Side) -> Array:
-        """Ends on that side at epsilons, each from the rungs next to it."""
-        found = np.zeros(eps.size)
+    def ends(self, expm1_eps: Array, truncated_mass: float, side: Side) -> Array:
+        """Values on that side of the profile, each from the rungs next to it; good above `truncated_mass`."""
+        above = side is Side.UPPER
+        eps, found = np.log1p(expm1_eps) * (_DOWN if above else _UP), np.zeros(expm1_eps.size)
         inside = np.flatnonzero(eps < self.max_loss.upper)
         if inside.size == 0:
             return found
-        above = side is Side.UPPER
         if self._composition.lawless:
             found[inside] = [self._composition.deltas(at)[int(above)] for at in eps[inside].tolist()]
             return found
         self._descend(float(np.max(eps)), max(truncated_mass, LOWEST))
         found[inside], nearer = (1.0, np.minimum) if above else (0.0, np.maximum)
-        ends = np.maximum.accumulate([rung[0] for rung in self._rungs])
-        place = np.searchsorted(ends, eps[inside])
+        place = np.searchsorted(np.maximum.accumulate([rung[0] for rung in self._rungs]), eps[inside])
         for k, (_, delta, known, law) in enumerate(self._rungs):
             near = inside[(place == k) | (place == k + 1)]
             for start in range(0, near.size, READ_TOGETHER):
@@ -119,25 +110,20 @@ class ComposedPair(Alike, ProfilePair):
         return self.curve.infinity_mass
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        return Bounds(self.curve.lower(expm1_eps, truncated_mass), self.curve.upper(expm1_eps, truncated_mass))
+        return Bounds(*(self.curve.ends(expm1_eps, truncated_mass, side) for side in Side))
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenSupremum(UpperPair):
+class HiddenSupremum(Alike, UpperPair):
     """The amplification of a curve that is known from above only: a hidden cohort that is drawn once."""
 
     ahead: Curve
     rate: float
     most_points = MOST_POINTS
 
+    @cached_property
+    def like(self) -> ProfilePair:  # type: ignore[override]
+        return ComposedPair(self.ahead).amplified(self.rate)
+
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        asked = np.minimum(expm1_eps / self.rate * _DOWN, 1e300)
-        return np.minimum(self.rate * self.ahead.upper(asked, truncated_mass / self.rate) * _UP, 1.0)
-
-    @property
-    def max_loss(self) -> Bounds:
-        return amplified_losses(self.ahead.max_loss, self.ahead.scale, self.rate)[0]
-
-    @property
-    def scale(self) -> float:
-        return amplified_losses(self.ahead.max_loss, self.ahead.scale, self.rate)[1]
+        return np.asarray(self.like.profile(expm1_eps, self.ahead.rtol, truncated_mass).upper)

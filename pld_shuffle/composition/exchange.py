@@ -117,8 +117,7 @@ class RenyiBudget(Budget):
 
     def offers(self, pair: Pair, left: float) -> Iterator[tuple[float, float]]:
         if pair not in self._prices:
-            found = renyi_bounds(pair, self._order, rtol=RENYI_RTOL)
-            self._prices[pair] = float(found.upper)
+            self._prices[pair] = float(renyi_bounds(pair, self._order, rtol=RENYI_RTOL).upper)
         yield 0.0, self._prices[pair]
 
 

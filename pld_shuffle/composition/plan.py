@@ -124,17 +124,11 @@ class Plan:
             # All of z^2 and of the budget, turned into this pair's part of them.
             pull = whole.pull * self.rounds * (share / norm) ** 2 / count
             steep = math.sqrt((1.0 + whole.pull) / (1.0 + pull))
-            found[pair] = self._spaced(
-                pair,
-                replace(
-                    whole,
-                    size_width=whole.size_width * norm**2 / (share * total),
-                    bias_width=whole.bias_width * norm / math.sqrt(share * total) * steep,
-                    pull=pull,
-                    point_width=whole.point_width * math.sqrt(self.rounds) * cube / spread,
-                ),
-                known,
-            )
+            size_width = whole.size_width * norm**2 / (share * total)
+            bias_width = whole.bias_width * norm / math.sqrt(share * total) * steep
+            point_width = whole.point_width * math.sqrt(self.rounds) * cube / spread
+            own = replace(whole, size_width=size_width, bias_width=bias_width, pull=pull, point_width=point_width)
+            found[pair] = self._spaced(pair, own, known)
         return found
 
     def _spaced(self, pair: Pair, resolution: Resolution, known: dict[Hashable, tuple[Array, Array]]) -> Resolution:
@@ -146,9 +140,11 @@ class Plan:
             return resolution  # has points of its own
         key = sketch_key(pair)
         if key not in known:
-            grid, mass = tilted_sizes(pair, self.tilt, resolution.truncated_mass)
-            if grid.size < 2:
-                return resolution
+            law = _law(pair, resolution.truncated_mass)
+            tilted = law.tilted(self.tilt)[0]
+            sizes = np.abs(law.low + np.arange(tilted.size))
+            mass: Array = np.bincount(sizes, tilted, 2).astype(np.float64)
+            grid = np.arange(mass.size, dtype=np.float64) * law.step
             longest = max(1.0, WIDEST_CELL / (self.rate * resolution.step))
             known[key] = grid / pair.scale, distances_by_mass(grid, mass, np.full(grid.size, longest))
         grid, distance = known[key]
@@ -255,16 +251,6 @@ def _atoms(law: PLD) -> Rounds:
     held = law.masses > 0.0
     held[0] |= not held.any()
     return Rounds(np.maximum(law.masses[held], 1e-300), law.losses[held], law.infinity, law.loss_error, 1)
-
-
-def tilted_sizes(pair: Pair, tilt: float, truncated_mass: float) -> tuple[Array, Array]:
-    """Sizes of losses of one round, and the mass under the tilt of losses of this size; two at least."""
-    law = _law(pair, truncated_mass)
-    tilted, _, _ = law.tilted(tilt)
-    index = np.abs(law.low + np.arange(tilted.size))
-    mass: Array = np.bincount(index, tilted, 2).astype(np.float64)
-    losses: Array = np.arange(mass.size, dtype=np.float64) * law.step
-    return losses, mass
 
 
 def sketch_key(pair: Pair) -> Hashable:

@@ -19,7 +19,7 @@ from ..numerics.lattice import SNAP, cells_of, place, require_memory
 from ..numerics.sides import ROUNDOFF, Array, Side
 from ..numerics.validation import positive_int, real_array
 from ..pairs.discrete import Losses
-from ..pairs.pair import Atoms, Pair, Resolution
+from ..pairs.pair import Pair, Resolution
 
 #: A law may have so much mass too much. An upper one counts what its windows missed twice, in place and at
 #: infinity, and at rates within 1e-12 of 1 its allowances for rounding come to a percent.
@@ -146,28 +146,25 @@ class PLD:
         return mass / total, peak + math.log(total), ROUNDOFF * (8.0 + 4.0 * largest)
 
 
-def placed(atoms: Atoms, *, step: float, side: Side, max_gap: float, max_loss: float) -> PLD:
-    """The lattice law of `atoms` on `side`. Raises MemoryError if the lattice would be too large."""
-    require_memory(0.5 * (float(atoms.loss[-1]) - float(atoms.loss[0])) / step)
-    cell, offset = cells_of(atoms.loss, step)
-    masses, low = place(atoms.mass, cell, offset, step=step, side=side, max_gap=max_gap, ratio_error=atoms.ratio_error)
-    infinity = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
-    return PLD.build(
-        masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss,
-        loss_error=atoms.loss_error + 2.0 * SNAP * step,
-    )  # fmt: skip
-
-
 def formed(pair: Pair, sides: Sequence[Side], resolution: Resolution, max_gap: float = math.inf) -> list[PLD]:
     """The laws of `pair` on the lattice of `resolution.step`, one for each of `sides`.
 
-    `max_gap` is the largest gap over which a lower law merges atoms; see `lattice.place`.
+    `max_gap` is the largest gap over which a lower law merges atoms; see `lattice.place`. Raises MemoryError if the
+    lattice would be too large.
     """
-    limit = float(pair.max_loss.upper)
-    return [
-        placed(atoms, step=resolution.step, side=side, max_gap=max_gap, max_loss=limit)
-        for side, atoms in zip(sides, pair.atoms(sides, resolution), strict=True)
-    ]
+    step, found = resolution.step, []
+    for side, atoms in zip(sides, pair.atoms(sides, resolution), strict=True):
+        require_memory(0.5 * (float(atoms.loss[-1]) - float(atoms.loss[0])) / step)
+        cell, offset = cells_of(atoms.loss, step)
+        masses, low = place(
+            atoms.mass, cell, offset, step=step, side=side, max_gap=max_gap, ratio_error=atoms.ratio_error
+        )
+        infinity = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
+        found.append(PLD.build(
+            masses, low, step=step, side=side, infinity=infinity, max_loss=float(pair.max_loss.upper),
+            loss_error=atoms.loss_error + 2.0 * SNAP * step,
+        ))  # fmt: skip
+    return found
 
 
 def log_finite(infinity: float, count: int = 1) -> float:

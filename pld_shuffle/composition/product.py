@@ -100,6 +100,7 @@ class LatticeIntegral:
         if not points <= NUMBERS:
             raise TooExpensive
         self.points = fast_length(max(16, math.ceil(points)))
+        self.eta = FFT_CONSTANT * ROUNDOFF * math.log2(self.points)  # error of a transform, relative, in the 2-norm
         return moments
 
     def _choose_nodes(self, held: list[_Tilted], sure: Array) -> None:
@@ -109,6 +110,7 @@ class LatticeIntegral:
         y = np.asarray(k * (2.0 * math.pi / (self.points * self.step)), np.float64)
         c, step = self.c, self.step
         first, second = -math.expm1(-c * step), -math.expm1(-(c + 1.0) * step)
+        self.log_weight = math.log(first * second * self.points)  # -log of that of frequency 0, and how many
         turned = 4.0 * np.sin(0.5 * step * y) ** 2
         # |D(0)/D(y)|, D = (1 - e^-zs)(1 - e^-(z+1)s): the weight of frequency y relative to that of 0.
         weight = (first * first + (1.0 - first) * turned) * (second * second + (1.0 - second) * turned)
@@ -123,17 +125,6 @@ class LatticeIntegral:
         if self.points % 2 == 0 and kept[-1]:
             self.share[-1] *= 0.5
         self.booked = 2.0 * float(size[~kept].sum()) * (1.0 + 1e-9)
-
-    @cached_property
-    def log_weight(self) -> float:
-        """-log of the weight of frequency 0, and of the number of frequencies."""
-        c, step = self.c, self.step
-        return math.log(math.expm1(-c * step) * math.expm1(-(c + 1.0) * step) * self.points)
-
-    @property
-    def eta(self) -> float:
-        """Relative error of a transform of a period, in the 2-norm."""
-        return FFT_CONSTANT * ROUNDOFF * math.log2(self.points)
 
     def _transform(self, one: _Tilted) -> tuple[Complex, float]:
         """phi around the law's offset at all frequencies but 0, and its error: that of the 2-norm."""
@@ -163,8 +154,7 @@ class LatticeIntegral:
         log = log_phi(1.0 - found.real, found.imag)
         most = np.exp(log.real) + value_error
         relative = value_error / most + self.rounding * (np.abs(log.imag) + np.abs(log.real))
-        columns = [log.real, log.imag, np.log(most), relative]
-        return np.concatenate((*columns, moments.ravel(), one.numbers))
+        return np.concatenate((log.real, log.imag, np.log(most), relative, moments.ravel(), one.numbers))
 
 
 @dataclass(frozen=True)

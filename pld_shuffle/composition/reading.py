@@ -45,10 +45,6 @@ class Reading:
         """Upper bounds at many finite eps, shape (questions,)."""
         return np.asarray(np.minimum(self._upper.uppers(eps), 1.0))
 
-    def width(self, eps: Array) -> Array:
-        """upper / lower - 1."""
-        return ratio(self.lowers(eps), self.uppers(eps))
-
 
 class GaussianReading(Reading):
     """Gaussian noise alone: the closed form."""
@@ -116,7 +112,8 @@ def read_epsilons(reading: Reading, delta: Array, max_loss: float) -> Ends:
     never = reading.infinity.lower > delta
     lower, upper = np.where(never, math.inf, lower), np.where(never, math.inf, upper)
     _require_order(lower, upper, "epsilon", "delta", delta)
-    width = reading.width(np.minimum(upper, top))
+    last = np.minimum(upper, top)
+    width = ratio(reading.lowers(last), reading.uppers(last))
     width[np.isinf(upper) & ~never] = math.inf
     # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
     return lower, upper, np.where(never | (upper <= lower * (1.0 + EPSILON_WIDTH)), 0.0, width)
@@ -158,8 +155,7 @@ def nearest_epsilons(
             break
         guess = 1.05 * stride * np.minimum(np.abs(found), 4.0) + 1e-13 * point + 1e-300
         reach = np.maximum(2.0 * reach, guess)
-        moved = np.clip(point + np.where(left, -reach, reach), 0.0, top)
-        point = np.where(open_ended, moved, point)
+        point = np.where(open_ended, np.clip(point + np.where(left, -reach, reach), 0.0, top), point)
     both = ~np.isnan(right) & ~np.isnan(wrong)
     if both.any():
         fill = start if both.all() else np.zeros(start.size)

@@ -140,5 +140,4 @@ class Growing:
 
     def delta(self, epsilon: float) -> float:
         """An upper bound on delta at epsilon."""
-        product = LatticeProducts(self._integral, self._total[None, :])
-        return float(product.uppers(np.array([epsilon]))[0])
+        return float(LatticeProducts(self._integral, self._total[None, :]).uppers(np.array([epsilon]))[0])

@@ -77,7 +77,8 @@ class Kernel:
             before = [arguments[k].copy() for k in filled]
             result = None
             for i in range(size):
-                if self._too_long(each * (size - i)):
+                spent = Kernel.spent + each * (size - i)
+                if spent > LOADING and (spent > PATIENCE or self.kept):  # time to stop interpreting
                     break
                 part = list(arguments)
                 for k in self._points:
@@ -94,11 +95,6 @@ class Kernel:
                 warm_up()
         given = zip(arguments, self._takes, strict=True)
         return self.compiled(*(np.ascontiguousarray(x) if k[0] in "123k" else x for x, k in given))
-
-    def _too_long(self, more: float) -> bool:
-        """Whether it is time to stop interpreting, if so many seconds more are expected."""
-        spent = Kernel.spent + more
-        return spent > LOADING and (spent > PATIENCE or self.kept)
 
     def _interpreted(self, arguments: Sequence[Any]) -> Any:
         begun = time.thread_time()

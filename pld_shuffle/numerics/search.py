@@ -74,19 +74,10 @@ class SafeEnd:
 
 
 def safe_end(
-    spent: Callable[[Any], Bounds],
-    target: float,
-    *,
-    low: Number,
-    high: Number,
-    increasing: bool,
-    whole: bool = False,
-    rtol: float = VALUE_RTOL,
-    start: Number | None = None,
-    loose: Callable[[Any], Bounds] | None = None,
-    stride: float = FIRST_FACTOR,
-    scale: Scale = LOG,
-) -> SafeEnd:
+    spent: Callable[[Any], Bounds], target: float, *, low: Number, high: Number, increasing: bool, whole: bool = False,
+    rtol: float = VALUE_RTOL, start: Number | None = None, loose: Callable[[Any], Bounds] | None = None,
+    stride: float = FIRST_FACTOR, scale: Scale = LOG,
+) -> SafeEnd:  # fmt: skip
     """The most wasteful value in [low, high] with ``spent(value).upper <= target``.
 
     spent : certified bounds on the quantity at a value (epsilon at a delta, delta at an epsilon,
@@ -262,13 +253,9 @@ NEXT = 2e-15  # relative distance of two points that are as good as neighbours
 
 
 def crossing(
-    excess: Callable[[Any], Any],
-    wrong: tuple[Any, Any],
-    right: tuple[Any, Any],
-    *,
-    close: float = 0.0,
-    rtol: float = NEXT,
-) -> Any:
+    excess: Callable[[Any], Any], wrong: tuple[Any, Any], right: tuple[Any, Any], *,
+    close: float = 0.0, rtol: float = NEXT,
+) -> Any:  # fmt: skip
     """Points with excess <= 0, next to ones with excess > 0; such points, with their excess, to start from.
 
     wrong, right : (points, excess), numbers or arrays of one shape, one entry for each function. Next to it: within

@@ -420,8 +420,7 @@ def _near_density(noise: float, centres: tuple[float, ...], near: Near, end: flo
     value = float(density[: above.size] * np.exp(-tilt * step * above) @ above) * step * step
     bend = np.cbrt(count * tilted * kept * density[-place % LATTICE] * slope**2 / (value * (z[1] - z[0])))
     bend += EVERYWHERE[0] * bend.mean()
-    found: Array = (bend * math.sqrt(2.0 * end * float(bend.mean()) / (12.0 * allowed)))[::FINE]
-    return found
+    return np.asarray((bend * math.sqrt(2.0 * end * float(bend.mean()) / (12.0 * allowed)))[::FINE])
 
 
 def _density_of_sum(count: int, place: Index, share: Array, mass: Array) -> Array:
@@ -430,8 +429,7 @@ def _density_of_sum(count: int, place: Index, share: Array, mass: Array) -> Arra
     log_phi = np.log(np.fft.rfft(parts[0] + parts[1]))
     # The variance that the lattice adds is taken off again.
     log_phi += float(mass @ (share * (1.0 - share))) * (1.0 - np.cos(2.0 * math.pi / LATTICE * np.arange(log_phi.size)))
-    found: Array = np.maximum(0.0, np.fft.irfft(np.exp(count * log_phi), LATTICE))
-    return found
+    return np.asarray(np.maximum(0.0, np.fft.irfft(np.exp(count * log_phi), LATTICE)))
 
 
 def _edges(
@@ -469,15 +467,9 @@ def _mass_error(noise: float, edges: Array) -> float:
     return (12.0 * (float(edges[-1]) + 1.0 / noise) ** 2 + 128.0) * ROUNDOFF
 
 
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[Array, Array]:
-    return np.polynomial.legendre.leggauss(LEGENDRE)
-
-
 def _quadrature(edges: Array) -> tuple[Array, Array]:
     """Nodes, from their cells' lower ends, and weights, shape (cells, nodes), for exp(-x^2/2)/sqrt(2 pi)."""
-    node, weight = _legendre()
-    half = 0.5 * np.diff(edges)[:, None]
+    (node, weight), half = LEGENDRE, 0.5 * np.diff(edges)[:, None]
     return half * (1.0 + node), half * weight / math.sqrt(2.0 * math.pi)
 
 

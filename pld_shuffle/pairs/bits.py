@@ -29,7 +29,7 @@ from ..numerics.sides import ROUNDOFF, Array, Bounds, Side
 from ..numerics.validation import positive_float
 from .discrete import Losses, OrderedPair
 from .pair import ALL_USERS, Atoms, Cohort, Pair, Resolution, zoned
-from .profile import ProfilePair, UpperPair
+from .profile import ProfilePair, UpperPair, amplified_loss
 from .slots import SlotLaw
 from .strategy import POINTS, Types, hull, in_blocks
 
@@ -388,21 +388,20 @@ LEAST_NOISE = 100.0  # variance of the count at the least noisy dataset, which c
 MANY_ONES = 100.0  # variance of their number from which on one attack is enough: speed against width
 
 
+@dataclass(frozen=True)
 class _OfBits(Pair):
-    """What both pairs of n users' bits have in common."""
+    """What both pairs of n users' bits, or of a hidden cohort of n, have in common."""
 
     n: int
     shares: BitShares
-    bits: int
-    rate: float
+    bits: int = 1
+    rate: float = 1.0
 
     @property
     def max_loss(self) -> Bounds:
         """log(1 + rate (ratio - 1)), the ratio of a target whose bits are all 1, or all 0."""
-        shares, rate = self.shares, self.rate
-        loss = self.bits * math.log1p(shares.gap / min(shares.zero, shares.not_one))
-        if rate < 1.0:  # far out, 1 - rate is nothing beside the rest
-            loss = math.log1p(rate * math.expm1(loss)) if loss < 700.0 else loss + math.log(rate)
+        ratio = self.shares.gap / min(self.shares.zero, self.shares.not_one)
+        loss = amplified_loss(self.bits * math.log1p(ratio), self.rate)
         return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
 
     @property
@@ -422,10 +421,6 @@ class BitPair(_OfBits, UpperPair):
     rounds: for one bit of everybody.
     """
 
-    n: int
-    shares: BitShares
-    bits: int = 1
-    rate: float = 1.0
     back: bool | None = None
     even = True
     choices = ()  # an attack is the lower end
@@ -530,10 +525,6 @@ def _strongest(attacks: tuple[BitAttackPair, ...], cohort: Cohort) -> int:
 class BitAttackPair(_OfBits):
     """All n-1 others hold 0 (or all 1), the target 1 against 0: the ordered pair, or of a hidden cohort."""
 
-    n: int
-    shares: BitShares
-    bits: int = 1
-    rate: float = 1.0
     all_hold_one: bool = False
     eps0: float | None = None  # the largest loss itself, where it is known exactly
     symmetric = False
@@ -569,5 +560,4 @@ class BitAttackPair(_OfBits):
         share = self.shares
         one = np.array([share.one, share.not_one])
         zero = np.array([share.zero, share.not_zero])
-        others = one if self.all_hold_one else zero
-        return SlotLaw(self.n, one, zero, others, True, 8.0 * ROUNDOFF)
+        return SlotLaw(self.n, one, zero, one if self.all_hold_one else zero, True, 8.0 * ROUNDOFF)

@@ -80,10 +80,7 @@ def coin_cells(coins, bias, gap, weight, window, edges, top_bias, top_gap, cells
     infinite loss). The relative error of b is at most 3 u (steps + 4). The sum of a cell loses u for every atom of
     one component, and 2 u by the booking.
     """
-    centre = 0.0
-    top_x = 0.0
-    top_y = 0.0
-    infinity_mass = 0.0
+    centre, top_x, top_y, infinity_mass = 0.0, 0.0, 0.0, 0.0
     last = edges.shape[0] - 2
     for j in range(coins.shape[0]):
         m = coins[j]
@@ -206,10 +203,7 @@ def split_neutral(
             least -= 1
             law[least - mode + half] = value
         walked = law[least - mode + half : last - mode + half + 1]
-        total = 0.0
-        moment = 0.0
-        square = 0.0
-        heavy = 0.0
+        total, moment, square, heavy = 0.0, 0.0, 0.0, 0.0
         for i in range(walked.shape[0]):
             total += walked[i]
             moment += i * walked[i]
@@ -269,9 +263,7 @@ def write_intervals(
             most = high
             if cut < cuts.shape[0]:
                 most = min(high, max(least, math.ceil(mean + cuts[cut] * deviation) - 1))
-        mass = 0.0
-        slope = 0.0
-        kept = 0.0
+        mass, slope, kept = 0.0, 0.0, 0.0
         while c <= most:
             mass += law[c - low] * (m + absent + kappa * c)
             slope += law[c - low] * (absent + kappa * c)

@@ -461,14 +461,11 @@ class CoinMixture(Pair):
         y, x = (mass * y)[finite][order], (mass * x)[finite][order]
         loss = np.log1p(ratio[order])
         null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
-        return Atoms(
-            np.concatenate((y[::-1], [null], y + 2.0 * rate * x)),
-            np.concatenate((-loss[::-1], [0.0], loss)),
-            2.0 * rate * infinity_mass,
-            parts.truncated_mass + 1e-300 * (1.0 + loss.size),  # what underflows
-            ROUNDOFF * LOSS_ULPS * float(loss.max(initial=0.0)),
-            separate=True,
-        )
+        missed = parts.truncated_mass + 1e-300 * (1.0 + loss.size)  # what underflows
+        error = ROUNDOFF * LOSS_ULPS * float(loss.max(initial=0.0))
+        mass = np.concatenate((y[::-1], [null], y + 2.0 * rate * x))
+        loss = np.concatenate((-loss[::-1], [0.0], loss))
+        return Atoms(mass, loss, 2.0 * rate * infinity_mass, missed, error, separate=True)
 
     def _edges(self, parts: Components, window: float, resolution: Resolution) -> Array:
         """Edges of the cells, as values of x/y, y = 1 - x, up to the largest loss inside the windows."""

@@ -59,10 +59,7 @@ def turns(y, values, versine, sine):
 @reordering
 def weighted(p, pull, versine, sine):
     """(sum p versine, sum p sine, sum pull versine, sum pull sine), in any order of summation."""
-    a = 0.0
-    b = 0.0
-    c = 0.0
-    d = 0.0
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for j in range(p.shape[0]):
         a += p[j] * versine[j]
         b += p[j] * sine[j]
@@ -332,11 +329,7 @@ def smooth_part(n, x, value_error, b, rest, mass_error, known, rtol):
     total = math.exp(moment)
     p = np.empty(m + 1)
     centred = np.empty(m + 1)
-    rounding = 0.0
-    term_error = 0.0
-    twist = 0.0
-    variance = 0.0
-    used = 0.0
+    rounding, term_error, twist, variance, used = 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(m):
         a = lam * x[j]
         grown = math.exp(a)
@@ -486,14 +479,14 @@ def positive_part(n, x, value_error, b, rest, mass_error, known, rtol):
 
 
 @kernel(
-    "f 1 1 1 f 1p f f o1p o1p o1p",
+    "f 1 1 1 f 1p f f o1p o1p",
     lambda n, first, second, blanket, rest, expm1_eps, rtol, *others: (
         5e-6 * first.size * expm1_eps.size / math.sqrt(rtol)
     ),
     error_model="numpy",
 )
-def profile(n, first, second, blanket, rest, expm1_eps, rtol, mass_error, lower, upper, nodes):
-    """Fill lower[i] <= delta(growth[i]) <= upper[i]; nodes[i] counts evaluations of the transform."""
+def profile(n, first, second, blanket, rest, expm1_eps, rtol, mass_error, lower, upper):
+    """Fill lower[i] <= delta(growth[i]) <= upper[i]."""
     groups = first.shape[0]
     x = np.empty(groups)
     value_error = np.empty(groups)
@@ -530,7 +523,6 @@ def profile(n, first, second, blanket, rest, expm1_eps, rtol, mass_error, lower,
         sum_error += 2.0 * ROUNDOFF * groups * apart
         low = 0.0
         high = 0.0
-        nodes[i] = 0
         if mean > 0.0:
             # E(S)_+ = E S + E(-S)_+
             apart += mean
@@ -546,9 +538,7 @@ def profile(n, first, second, blanket, rest, expm1_eps, rtol, mass_error, lower,
                 for j in range(used):
                     sum_error += b[j] * max(0.0, x[j] + value_error[j])
         if positive:
-            low, high, nodes[i] = positive_part(
-                n, x[:used], value_error[:used], b[:used], rest, mass_error, apart, rtol
-            )
+            low, high, _ = positive_part(n, x[:used], value_error[:used], b[:used], rest, mass_error, apart, rtol)
         lower[i] = max(0.0, (low + apart - sum_error) * (1.0 - 4.0 * ROUNDOFF))
         upper[i] = min(1.0, (high + apart + sum_error) * (1.0 + 4.0 * ROUNDOFF))
         if not lower[i] <= upper[i]:  # a number that is none: what holds for any pair

@@ -46,12 +46,8 @@ class Losses:
         loss = log_p[finite] - log_q[finite]
         order = np.argsort(loss, kind="stable")
         exponents = np.abs(np.concatenate((log_p, log_q[finite])))
-        return cls(
-            np.exp(log_p[finite][order]),
-            loss[order],
-            math.fsum(np.exp(log_p[~finite])),
-            ROUNDOFF * (4.0 + 2.0 * float(exponents.max())) if np.any(loss) else 0.0,  # equal logarithms are equal
-        )
+        error = ROUNDOFF * (4.0 + 2.0 * float(exponents.max())) if np.any(loss) else 0.0  # equal logarithms are equal
+        return cls(np.exp(log_p[finite][order]), loss[order], math.fsum(np.exp(log_p[~finite])), error)
 
     def atoms(self, side: Side, truncated_mass: float = 0.0, mass_error: float = 0.0, spare: float = 0.0) -> Atoms:
         """As `Atoms`, masses rounded to the safe side; `truncated_mass` and `mass_error` as in `EitherOrder`.
@@ -88,8 +84,7 @@ class Losses:
         at = np.searchsorted(self.loss, eps)
         loss, above, hockey = (one[at] for one in self._sums)
         fall = np.expm1(np.minimum(eps, 1e300) - loss)  # as exact as needed in 1 + fall: hockey <= above
-        found: Array = (1.0 + fall) * hockey - fall * above
-        return found
+        return np.asarray((1.0 + fall) * hockey - fall * above)
 
     def beside(self, other: Losses, eps: Array) -> Array:
         """H at e^eps of both outcomes together, independent of each other, infinite parts included: to nearest."""

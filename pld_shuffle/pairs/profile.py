@@ -63,16 +63,6 @@ class ProfilePoints:
     last_slope: float = 0.0
 
 
-def point_rtol(width: float, scale: float, tilt: float) -> float:
-    """How well points at that distance should be known: their errors count about as much as their distance.
-
-    Under the tilt t, cells add (t^2 + t) width^2 / 8 to log M, and relative errors of values themselves times 1 - 1/M,
-    where log M is about (t^2 + t) scale^2 / 2.
-    """
-    grown = max(1.0, 0.5 * tilt * (tilt + 1.0) * scale**2)
-    return min(1e-3, max(1e-7, 0.2 * (width / scale) ** 2 * grown))
-
-
 def points(
     profile: Profile, *, width: float, truncated_mass: float, scale: float, max_loss: float = math.inf,
     infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None, tilt: float = 0.0,
@@ -296,8 +286,7 @@ def _hull(start: float, points: _Vertices) -> _Vertices:
     from ..numerics import kernels
 
     kept = np.empty(expm1_eps.size, np.int64)
-    count = kernels.lower_hull(expm1_eps, value, kept)
-    index = kept[:count]
+    index = kept[: kernels.lower_hull(expm1_eps, value, kept)]
     return expm1_eps[index], value[index]
 
 
@@ -413,7 +402,10 @@ class ProfilePair(Pair):
     def _points(self, resolution: Resolution) -> ProfilePoints:
         width, centre = resolution.points
         truncated_mass, tilt = resolution.truncated_mass, resolution.tilt
-        rtol = point_rtol(width, self.scale, tilt)
+        # Errors of values count about as much as points' distance. Under the tilt t cells add (t^2 + t) width^2 / 8 to
+        # log M, and relative errors themselves times 1 - 1/M, where log M is about (t^2 + t) scale^2 / 2.
+        grown = max(1.0, 0.5 * tilt * (tilt + 1.0) * self.scale**2)
+        rtol = min(1e-3, max(1e-7, 0.2 * (width / self.scale) ** 2 * grown))
 
         def looser(times: float) -> Profile:
             return partial(self.profile, rtol=min(times * rtol, max(rtol, ROUGH)), truncated_mass=truncated_mass)

@@ -279,28 +279,20 @@ def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
     longest[1] = runs
 
 
-def beyond(at: Array, weight: Array, value: Array, mass: Array) -> float:
-    """The sum of weight[i] mass[j] (value[j] - at[i])_+; `at` falls, `value` rises; in linear time."""
-    found = np.empty(1)
-    _met(at, weight, value, mass, found)
-    return float(found[0])
-
-
-@kernel("1 1 1 1 o1", lambda at, weight, y, *rest: 4e-7 * (at.size + y.size))
-def _met(at, weight, y, q, found):
+@kernel("1 1 1 1", lambda at, weight, y, *rest: 4e-7 * (at.size + y.size))
+def beyond(at, weight, y, q):
+    """The sum of weight[i] q[j] (y[j] - at[i])_+; `at` falls, `y` rises; in linear time."""
     j = y.shape[0] - 1
-    beyond = 0.0
-    value = 0.0
-    total = 0.0
+    mass, value, total = 0.0, 0.0, 0.0  # of y beyond at[i]
     for i in range(at.shape[0]):
         if i > 0:
-            value += beyond * (at[i - 1] - at[i])
+            value += mass * (at[i - 1] - at[i])
         while j >= 0 and y[j] > at[i]:
-            beyond += q[j]
+            mass += q[j]
             value += q[j] * (y[j] - at[i])
             j -= 1
         total += weight[i] * value
-    found[0] = total
+    return total
 
 
 def additions(count: int) -> list[tuple[int, int]]:

@@ -28,7 +28,8 @@ TOGETHER, REACH = 16, 0.6  # s that are asked together at most; deviations betwe
 LOOKED = 400  # cells of the law that knots are chosen with
 CLOSE = 0.01  # deviations from a sum of 0 where octaves begin
 FARTHEST = 36.0  # deviations from any of the three points; beyond, masses underflow
-LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
+# Nodes and weights of a cell: their error is below 1e-16 of it where it is at most WIDEST.
+LEGENDRE = np.polynomial.legendre.leggauss(8)
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 LEAST, SMALLEST = 1e-290, 1e-280  # of what logarithms are taken of, and W-mass of a cell that is kept from below
 UNDERFLOW = 1e-305  # times the largest ratio: more than all that underflows
@@ -210,7 +211,7 @@ class _Window:
         """One step in cells between these places of y. What is beyond them is at their ends, or left out."""
         from scipy.special import ndtr
 
-        mu, (node, weight) = 1.0 / self.noise, np.polynomial.legendre.leggauss(LEGENDRE)
+        mu, (node, weight) = 1.0 / self.noise, LEGENDRE
         farthest = max(-self.low - float(shift.min()), self.high + float(shift.max()), 1.0) + mu
         pieces = math.ceil((self.high - self.low) * (farthest + mu) / WIDEST)
         edges = np.unique(np.concatenate((places, np.linspace(self.low, self.high, pieces + 1))))

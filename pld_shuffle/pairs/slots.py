@@ -212,8 +212,7 @@ class NoiseLaw:
 @lru_cache(maxsize=64)
 def _noise_law(law: NoiseLaw, side: Side, tail: float) -> SlotLaw:
     [masses] = law.randomizer.slot_laws(side, tail)
-    found = SlotLaw.of(law.n, masses, law.randomizer.mass_error, whole=False)
-    return found.sampled(law.cohort)
+    return SlotLaw.of(law.n, masses, law.randomizer.mass_error, whole=False).sampled(law.cohort)
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,8 +363,7 @@ def _rest(counts: Index) -> Array:
         series += factor * (1.0 / c) ** (2 * k + 1)
     first = [math.log(math.factorial(k)) - k * math.log(max(k, 1)) + k for k in range(FEW_FACTORS)]
     known = np.where(every < FEW_FACTORS, np.array(first)[np.minimum(every, FEW_FACTORS - 1)], series)
-    found: Array = known[counts - least]
-    return found
+    return np.asarray(known[counts - least])
 
 
 def slot_profile(
@@ -388,21 +386,20 @@ def slot_profile(
 
     masses, points = np.array([first, second, blanket], np.float64), np.asarray(expm1_eps, np.float64)
     flat = np.ascontiguousarray(points.ravel())
-    lower, upper = np.empty(flat.size), np.empty(flat.size)
-    nodes, error = np.empty(flat.size), mass_error
+    lower, upper, error = np.empty(flat.size), np.empty(flat.size), mass_error
     said = law | (masses[0] > 0.0) | (masses[1] > 0.0)  # what the target never makes says nothing
     first, second, hidden = (part[said] for part in masses)
     rest = rest_of(hidden)
     near = FULL * hidden.size
     if law or rest >= near:
         rest = 0.0 if law else rest
-        contour_kernels.profile(n, first, second, hidden, rest, flat, rtol, error, lower, upper, nodes)
+        contour_kernels.profile(n, first, second, hidden, rest, flat, rtol, error, lower, upper)
     else:
         # Up to rounding the blanket is everything: a smaller one is an upper bound, a larger one a lower.
         spare = np.empty(flat.size)
-        contour_kernels.profile(n, first, second, hidden, 0.0, flat, rtol, error + near, lower, spare, nodes)
+        contour_kernels.profile(n, first, second, hidden, 0.0, flat, rtol, error + near, lower, spare)
         smaller = hidden * (1.0 - 2.0 * near)
-        contour_kernels.profile(n, first, second, smaller, rest_of(smaller), flat, rtol, error, spare, upper, nodes)
+        contour_kernels.profile(n, first, second, smaller, rest_of(smaller), flat, rtol, error, spare, upper)
     return Bounds(lower.reshape(points.shape), upper.reshape(points.shape))
 
 

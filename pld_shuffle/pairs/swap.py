@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -89,7 +89,7 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     else:
         max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
         out = _contour(n, _extreme_types(eps0, cohort), 3, max_u, share, 4.0 * ROUNDED, flat)
-    out = _of_few(n, cohort, still, 2.0 * ROUNDED, flat, out) if few else out
+    out = by_dataset(n, cohort, still, 2.0 * ROUNDED, flat, out) if few else out
     return np.minimum(out, alone).reshape(points.shape)
 
 
@@ -109,15 +109,6 @@ def _contour(
     arrays = [np.ascontiguousarray(part) for part in (*types, uncovered_user, jumps)]
     swap_kernels.profile(float(n), *arrays, early, max_u, rate, coins, relative, np.ascontiguousarray(expm1_eps), out)
     return out
-
-
-def _of_few(n: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array, known: Array) -> Array:
-    """At most `known`: Theorem C for every number of users who come, where `few_come`; types are not moved."""
-
-    def contour(come: int, share: float, asked: Array) -> Array:
-        return _contour(come, types, len(types[0]), 0.0, share, relative, asked)
-
-    return by_dataset(n, cohort, types, relative, expm1_eps, known, contour)
 
 
 def independent_users(n: int, cohort: Cohort) -> bool:
@@ -212,7 +203,7 @@ def typed_profile(
     # Where nothing is given away, and without a rest, whose mass is rough.
     if few and all(np.all(law[3] > 0.0) and math.fsum(law[3]) > 1.0 - 0.5 * (mass_error + ROUNDED) for law in types):
         unmoved = _type_arrays(types, 1.0, mass_error)
-        bound = _of_few(n, cohort, unmoved, 2.0 * (mass_error + ROUNDED), flat, bound)
+        bound = by_dataset(n, cohort, unmoved, 2.0 * (mass_error + ROUNDED), flat, bound)
     return bound.reshape(points.shape)
 
 
@@ -340,13 +331,12 @@ def few_come(n: int, cohort: Cohort, values: int) -> bool:
 
 
 def by_dataset(
-    n: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array, known: Array,
-    contour: Callable[[int, float, Array], Array],
-) -> Array:  # fmt: skip
+    n: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array, known: Array
+) -> Array:
     """Upper bounds, at most `known`: those of Theorem C for every number of users who come, where `few_come`.
 
     types : (weight, excess, base, slope, line_error) as in `swap`, not moved and without absence. relative : error of
-    masses. contour : the bound of a number of users who come, their share of all, and points, for larger numbers.
+    masses. For larger numbers by the contour.
     """
     weight, _, base, slope, line_error = types
     numbers = counts([Trials(n, cohort.presence, cohort.absence)], RARE)
@@ -369,7 +359,7 @@ def by_dataset(
         if j in listed:
             bound = _largest(number, sums, types, share, relative, points)
         else:
-            bound = contour(number, share, points)
+            bound = _contour(number, types, len(weight), 0.0, share, relative, points)
         told[j, matter[j]] = np.minimum(told[j, matter[j]], chances[j] * bound)
     found = (told.sum(axis=0) + numbers.below + numbers.above) * (1.0 + ROUNDED * chances.size)
     return np.asarray(np.minimum(known, found))

@@ -45,6 +45,7 @@ MOST_POINTS = 1_500  # at which the profile is asked for one law
 MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what windows may leave out
 
 
+@dataclass(frozen=True)
 class _OfTwoCounts(ProfilePair):
     """What both pairs have in common."""
 
@@ -67,8 +68,6 @@ class _OfTwoCounts(ProfilePair):
 class TwoCountPair(_OfTwoCounts, UpperPair):
     """The pair of the sums of n users' one-hot bits, whatever the others hold; `third`: also neither of two values."""
 
-    n: int
-    shares: BitShares
     third: bool = True
     even = True
     finest, least = FINEST, POINTS
@@ -148,8 +147,6 @@ class EqualOthers(TwoCountPair):
 class TwoCountAttack(_OfTwoCounts):
     """The pair of two datasets whose others all hold the target's second value, or, if `first`, its first one."""
 
-    n: int
-    shares: BitShares
     first: bool = False
 
     @property
