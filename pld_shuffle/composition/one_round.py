@@ -187,7 +187,7 @@ class _Asked:
             if not bad < guess < (math.inf if good is None else good) or step % 8 == 7:
                 guess = 2.0 * bad + start if good is None else 0.5 * (bad + good)
             self.at(min(guess, top), side)
-        return None
+        return None if good is None else (max(bad, 0.0), good)  # bounds that jump have no value next to delta
 
 
 def _interpolated(places: dict[float, float], wanted: float) -> float:

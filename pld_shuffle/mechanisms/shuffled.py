@@ -275,7 +275,10 @@ def strongest_attack(randomizer: LocalRandomizer, n: int, cohort: Cohort = ALL_U
     """The pairs of the strongest attacks, on a cohort. All others are alike, so that the hidden cohort says nothing."""
     found: list[Pair] = []
     for triple in strongest_triples(randomizer, n, randomizer.attacks(MAX_CHOICES), cohort):
-        pair = attack_law(randomizer, n, triple).sampled(cohort).ordered_pair()
+        if randomizer.tailed:
+            pair = SlotPair(NoiseLaw(n, randomizer, cohort, triple), Bounds(math.inf, math.inf), ordered=True)
+        else:
+            pair = attack_law(randomizer, n, triple).sampled(cohort).ordered_pair()
         if n <= randomizer.few_users and cohort.everybody:
             finer = attack_law(randomizer, n, triple, refined=FINER)
             pair = among_few(pair, finer, finer, tailed=randomizer.tailed)

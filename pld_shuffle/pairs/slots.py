@@ -190,19 +190,27 @@ def _few_views(law: SlotLaw) -> EitherOrder | None:
 
 @dataclass(frozen=True)
 class NoiseLaw:
-    """The slot law of the blanket of noise on a continuous value, by finite laws below and above."""
+    """The slot law of the blanket of noise on a continuous value, by finite laws below and above; or of an attack.
+
+    attack : the target's two inputs, and that of everybody else. Then all laws are on the lower side, reports beyond
+    the target's tail being merged.
+    """
 
     n: int
     randomizer: LocalRandomizer
     cohort: Cohort = ALL_USERS
+    attack: tuple[float, float, float] | None = None
 
     def at(self, side: Side, tail: float) -> SlotLaw:
         """The law on a side, where the target's tail of that mass may be given away."""
-        return _noise_law(self, side, tail)
+        return _noise_law(self, Side.LOWER if self.attack else side, tail)
 
     def reversed(self) -> NoiseLaw:
-        """Itself: the noise is symmetric."""
-        return self
+        """The blanket's is itself: the noise is symmetric."""
+        if self.attack is None:
+            return self
+        first, second, others = self.attack
+        return replace(self, attack=(second, first, others))
 
     def sampled(self, cohort: Cohort) -> NoiseLaw:
         """The law of a hidden cohort of n."""
@@ -211,8 +219,12 @@ class NoiseLaw:
 
 @lru_cache(maxsize=64)
 def _noise_law(law: NoiseLaw, side: Side, tail: float) -> SlotLaw:
-    [masses] = law.randomizer.slot_laws(side, tail)
-    return SlotLaw.of(law.n, masses, law.randomizer.mass_error, whole=False).sampled(law.cohort)
+    whole = law.attack is not None
+    if law.attack is None:
+        [masses] = law.randomizer.slot_laws(side, tail)
+    else:
+        masses = law.randomizer.attack_law(*law.attack, truncated_mass=tail)
+    return SlotLaw.of(law.n, masses, law.randomizer.mass_error, whole=whole).sampled(law.cohort)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +280,7 @@ class SlotPair(ProfilePair):
 
     @cached_property
     def halves(self) -> tuple[ProfilePair, ProfilePair] | None:  # type: ignore[override]
-        if isinstance(self.law, SlotLaw) or self.half is not None:
+        if self.half is not None or self._usual(Side.LOWER) is self._usual(Side.UPPER):
             return None
         below, above = (replace(self, half=side, largest=self.max_loss) for side in Side)
         return below, above

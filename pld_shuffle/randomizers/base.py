@@ -91,8 +91,13 @@ class LocalRandomizer(Checked, ABC):
         """(first, second, others) of up to so many attacks: the target's two inputs, and that of everybody else."""
 
     @abstractmethod
-    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
-        """Masses of reports under three inputs, shape (3, groups); reports of noise are merged."""
+    def attack_law(
+        self, first: float, second: float, others: float, *, truncated_mass: float = 1e-15, refined: float = 1.0
+    ) -> Array:
+        """Masses of reports under three inputs, shape (3, groups); reports of noise are merged.
+
+        Of unbounded noise also all that one of the target's inputs sends with probability `truncated_mass`, far out.
+        """
 
 
 def read_only(array: Array) -> Array:

@@ -130,7 +130,9 @@ class FiniteRandomizer(LocalRandomizer):
             found += [forward] if np.array_equal(forward, reverse) else [forward, reverse]
         return found
 
-    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
+    def attack_law(
+        self, first: float, second: float, others: float, *, truncated_mass: float = 1e-15, refined: float = 1.0
+    ) -> Array:
         return grouped(self.joint_law((first, second, others)))  # type: ignore[arg-type]
 
     def attacks(self, most: int) -> Iterable[tuple[int, int, int]]:

@@ -67,7 +67,9 @@ class Laplace(Noise):
             laws = noise_laws.laplace_types(self.eps0, users, cells=cells, allowance=allowance)
             yield Types(0, "first", laws)
 
-    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
+    def attack_law(
+        self, first: float, second: float, others: float, *, truncated_mass: float = 1e-15, refined: float = 1.0
+    ) -> Array:
         return noise_laws.laplace_attack(
             self.eps0, first=first, second=second, others=others, cells=round(NOISE_CELLS * refined),
             graded=refined > 1.0,
@@ -127,11 +129,13 @@ class Gaussian(Noise):
             laws = noise_laws.gaussian_types(self.sigma, users, truncated_mass=missed)
             yield Types(0, "blanket", laws, noise_laws.gaussian_uncovered_user(self.sigma, truncated_mass=missed))
 
-    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> Array:
-        truncated_mass = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
+    def attack_law(
+        self, first: float, second: float, others: float, *, truncated_mass: float = 1e-15, refined: float = 1.0
+    ) -> Array:
         return noise_laws.gaussian_attack(
-            self.sigma, first=first, second=second, others=others, truncated_mass=truncated_mass,
-            cells=round(2 * NOISE_CELLS * refined),
+            self.sigma, first=first, second=second, others=others,
+            truncated_mass=max(truncated_mass, noise_laws.least_truncated_mass(self.sigma)),
+            cells=round(2 * NOISE_CELLS * refined * _finer(truncated_mass)),
         )  # fmt: skip
 
     @property

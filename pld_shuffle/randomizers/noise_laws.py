@@ -462,7 +462,8 @@ def _ends(width: float, inputs: list[float], truncated_mass: float, right: float
 
     reach = -width * float(ndtri(truncated_mass))
     low, high = min(inputs) - reach, max(inputs) + reach if right is None else right
-    if not 0.5 * ((high - low) / width) ** 2 <= LARGEST_EXPONENT:
+    farthest = max(high - min(inputs), max(inputs if right is None else [right]) - low)
+    if not 0.5 * (farthest / width) ** 2 <= LARGEST_EXPONENT:
         raise ValueError(
             f"sigma={width!r} with truncated_mass={truncated_mass!r} needs densities of exp(-{LARGEST_EXPONENT:g}) or"
             " less; use a larger truncated_mass"
