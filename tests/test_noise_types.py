@@ -82,12 +82,13 @@ def test_laplace_attack_masses_are_integrals(eps0):
 
 
 @pytest.mark.parametrize("sigma", GAUSSIAN)
-def test_gaussian_attack_masses_are_integrals(sigma):
+@pytest.mark.parametrize("missed", [1e-10, 1e-100])
+def test_gaussian_attack_masses_are_integrals(sigma, missed):
     inputs = (0.0, 1.0, 0.4)
     rows = noise.gaussian_attack(
-        sigma, first=inputs[0], second=inputs[1], others=inputs[2], truncated_mass=1e-10, cells=16
+        sigma, first=inputs[0], second=inputs[1], others=inputs[2], truncated_mass=missed, cells=16
     )
-    low, high = noise._ends(sigma, list(inputs[:2]), 1e-10)
+    low, high = noise._ends(sigma, list(inputs[:2]), missed)
     ends = noise._quantiles(sigma, low, high, 16)
     for row, x in zip(rows, inputs, strict=True):
         assert row.sum() == pytest.approx(1, rel=1e-13)

@@ -72,6 +72,19 @@ def test_gaussian_noise(sigma, width):
         assert back.lower <= delta * (1 + 1e-12) and back.upper <= delta * (1 + 1e-4 + 4.0 * width)
 
 
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
+def test_bounds_that_jump_are_enclosed():
+    """Where values say too little by turns, both ends are still values that were asked for."""
+
+    def jumping(expm1_eps):
+        noisy = (expm1_eps > 1e3) & (expm1_eps < 1e9) & (np.sin(1e6 * np.log1p(expm1_eps)) > 0.0)
+        return np.where(noisy, 1e-4, np.where(expm1_eps > 1e3, 1e-12, 2e-4))
+
+    found, _ = OneRound(Given(jumping), 1e-3).epsilon(1e-6)
+    assert math.log(1e3) <= found.lower <= found.upper <= math.log(1e9) * (1.0 + 1e-9)
+    assert jumping(np.expm1(found.lower)) > 1e-6 >= jumping(np.expm1(found.upper * (1.0 + 1e-15)))
+
+
 def test_few_questions_are_asked():
     asked = []
 
