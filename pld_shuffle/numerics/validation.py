@@ -192,7 +192,8 @@ def _checks(kind: type) -> list[tuple[str, Check]]:
 class Checked:
     """A frozen dataclass that reads its arguments as their annotations say, those of its base classes first.
 
-    ``Annotated[int, check]``: called with the argument's name and value, `check` returns what is kept, or raises.
+    ``Annotated[int, check]``: called with the argument's name and value, `check` returns what is kept, or raises. A
+    subclass that annotates a field again says again what checks it.
     """
 
     def __post_init__(self) -> None:
