@@ -115,6 +115,9 @@ ROWS: list[Any] = [
     one(Subsampled(Shuffled(R.Laplace(eps0=1.0), 10_000), rate=0.01), width=3e-3),
     one(Subsampled(Shuffled(R.Gaussian(sigma=1.0), 1000), population=10_000), width=0.015),
     one(Shuffled(R.Gaussian(sigma=1.0), 10_000), delta=1e-20, width=0.01),
+    # Losses of which exponentials overflow.
+    one(CountedBits(3, eps0=30.0), 40, width=1e-3, known=(1200.0, 1e-3)),
+    one(Summed(UnaryEncoding(k=3, eps0=30.0), 3), 40, width=1e-3, known=(1200.0, 1e-3)),
     one(Shuffled(R.Laplace(eps0=2.0), 10**5, "blanket"), 100, delta=1e-8, width=1e-4, least=0.4037, most=0.4038),
     *(
         one(Shuffled(R.KRandomizedResponse(k=k, eps0=eps0), 10_000), rounds, width=2e-4)

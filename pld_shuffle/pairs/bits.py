@@ -424,7 +424,7 @@ class BitPair(_OfBits, UpperPair):
     back: bool | None = None
     even = True
     choices = ()  # an attack is the lower end
-    finest, least, boxes = 68.0, POINTS, None
+    finest, least, thinned, boxes = 68.0, POINTS, 1, None
 
     @property
     def reverse(self) -> BitPair | None:  # type: ignore[override]

@@ -50,7 +50,7 @@ Choice = tuple[OrderedPair, ...]
 POINTS, COARSEST, FINEST = 24.0, 8.0, 288.0  # of the lattice, a scale; the last over sqrt(rounds) or 3, or 1.5
 SHORT = 4.0  # scales up to the largest loss: such a lattice may be finer, and the loss counts
 MISSED = (1e-15, 1e-17, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # that may be left out
-LONGEST, FARTHEST = 650.0, 700.0  # losses of one round, and of all; beyond, the last value holds
+LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
 TABLE = 256  # up to so many rounds a power of two of them is kept, with all rounds on the way
 BLOCK = 1024  # rounds of choices given by their masses that are one strategy; between blocks all tails are there
@@ -104,6 +104,7 @@ class Strategy(AddedUp):
       end is theirs. If there are none lower atoms are the upper ones, less rounding, and an attack has to tell how far
       the truth is below.
     * `finest`: points of the lattice in a scale, at most; `least`: for up to `FEW_ROUNDS` rounds at least.
+    * `thinned`: of as many choices one is kept over more rounds.
     * `boxes`: None, or which products of two types, the second one reversed, the types of a round of two outcomes are.
 
     If its order is the same in all rounds it says whether it is `back`, the other order, which is its `reverse`, and
@@ -143,10 +144,7 @@ def _atoms(one: Any, rounds: int, wanted: float, missed: float, side: Side) -> A
     if side is Side.LOWER and one.choices:
         lower = _attained(orders, rounds, points, missed)[::way]
         return profile_atoms(lower[0], lower[-1], side)
-    loss = _lattice(orders)[0].scale / points * np.arange(float(proved[0].size))
-    known = loss < FARTHEST
-    upper = [ProfilePoints(np.expm1(loss[known]), value[known], value[known]) for value in proved[::way]]
-    found = profile_atoms(upper[0], upper[-1], Side.UPPER)
+    found = _upper_atoms(_lattice(orders)[0].scale / points, proved[::way])
     if side is Side.UPPER:
         return found
     less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
@@ -177,7 +175,7 @@ class AnyOf(WorstPair):
 
     pairs: tuple[EitherOrder, ...]
     pointwise = True
-    finest, least, boxes = FINEST, POINTS, None
+    finest, least, thinned, boxes = FINEST, POINTS, 1, None
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -209,7 +207,7 @@ class InOrder(Alike, ProfilePair):
     back: bool = False
     pointwise = False
     # There are many types; of several lattices the last one tells most.
-    finest, least, boxes = POINTS, 68.0, None
+    finest, least, thinned, boxes = POINTS, 68.0, 4, None
 
     @property
     def reverse(self) -> InOrder:  # type: ignore[override]
@@ -252,7 +250,7 @@ class BothWays(AddedUp):
     datasets: Any
     attacked: bool = False
     reverse = None
-    finest, least, boxes = POINTS, POINTS, None
+    finest, least, thinned, boxes = POINTS, POINTS, 1, None
 
     @cached_property
     def parts(self) -> tuple[tuple[Pair, int], ...]:  # type: ignore[override]
@@ -273,6 +271,17 @@ class BothWays(AddedUp):
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         blocks = in_blocks(self, count, FEWER)
         return [(Strategy(self, 1) if pair is self else pair, times) for pair, times in blocks]
+
+
+def _upper_atoms(step: float, values: Sequence[Array]) -> Atoms:
+    """The pair of the hulls of values at 0, step, ..., in each order; losses may be larger than exponentials can be."""
+    loss = step * np.arange(float(values[0].size))
+    hulls = [hull(loss, value)[None] for value in values]
+    masses, infinite = lattice_laws(hulls[0], hulls[-1], step)
+    loss = np.append(-loss[:0:-1], loss)
+    kept = (masses[0] > 0.0) | (loss == 0.0)
+    found = Atoms(masses[0][kept], loss[kept], float(infinite[0]), loss_error=4.0 * ROUNDOFF * float(loss[-1]))
+    return completed(found, Side.UPPER) if len(values) == 1 else found
 
 
 def _even(points: float, to: Callable[[float], int]) -> float:
@@ -469,7 +478,8 @@ def _attained(orders: tuple[Any, ...], rounds: int, points: float, missed: float
     step, places = scale / points, proved[0].size - 1
     reach, _, slopes = _steered(parts, rounds * times, missed)
     coins = rounds > FEW_ROUNDS
-    every = [_labelled(one.choices, step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
+    thin = orders[0].thinned if coins else 1
+    every = [_labelled(one.choices[::thin], step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
     sums = rounds * sum(laws.infinite.size * (places + 2.0 * laws.reach) for laws in every)
     tilts = slopes if sums * every[0].reach > DIRECT_WORK else ()
     games = [_Tests(laws, step, places, tilts) for laws in every]

@@ -70,7 +70,7 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
 
     third: bool = True
     even = True
-    finest, least = FINEST, POINTS
+    finest, least, thinned = FINEST, POINTS, 1
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         """Over several rounds both counts' users are chosen anew in every round; over many each count's by itself."""
