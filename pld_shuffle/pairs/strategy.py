@@ -51,6 +51,7 @@ POINTS, COARSEST, FINEST = 24.0, 8.0, 288.0  # of the lattice, a scale; the last
 SHORT = 4.0  # scales up to the largest loss: such a lattice may be finer, and the loss counts
 MISSED = (1e-15, 1e-17, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # that may be left out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
+FARTHEST = 700.0  # losses that tests tell
 HULL = 300.0  # losses between the ends of hulls
 TABLE = 256  # up to so many rounds a power of two of them is kept, with all rounds on the way
 BLOCK = 1024  # rounds of choices given by their masses that are one strategy; between blocks all tails are there
@@ -488,12 +489,12 @@ def _attained(orders: tuple[Any, ...], rounds: int, points: float, missed: float
         both = zip(known, known[::-1], strict=True)
         known = [game.before(*tests) for game, tests in zip(games, both, strict=True)]
     apart = max(1, int(scale * math.sqrt(rounds) / (step * LINES)))
-    loss = step * np.arange(places + 1.0)
-    found = []
+    loss, found = step * np.arange(places + 1.0), []
+    told = slice(0, int(np.count_nonzero(loss < FARTHEST)), apart)
     for tests, high in zip(known, proved, strict=True):
         low = np.maximum(tests.power - tests.level * (1.0 + ROUNDOFF * (16.0 + 16.0 * loss)), tests.limit)
         low *= 1.0 - 8.0 * ROUNDOFF
-        found.append(ProfilePoints(np.expm1(loss[::apart]), low[::apart], high[::apart], tests.limit))
+        found.append(ProfilePoints(np.expm1(loss[told]), low[told], high[told], tests.limit))
     return found
 
 
